@@ -1,0 +1,32 @@
+# What a change must pass is `make test`; `make demo` shows the product at work.
+GO ?= go
+
+.PHONY: build demo test check long bench fmt lint
+build:
+	$(GO) build -o bin/ ./cmd/...
+
+demo:
+	$(GO) run ./cmd/roundtable demo
+
+# Installs what the tests need and the machine lacks, then runs everything.
+test:
+	./tools/install.sh
+	$(MAKE) check
+
+check: fmt lint
+	$(GO) test -race ./...
+
+fmt:
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+
+lint:
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+# The slow proofs: more seeds, more kills, longer histories. Run by hand.
+long:
+	ROUNDTABLE_LONG=1 $(GO) test -timeout 60m ./...
+
+bench:
+	$(GO) run ./cmd/roundtable bench append
+	$(GO) run ./cmd/roundtable bench replay

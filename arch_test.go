@@ -1,0 +1,81 @@
+package roundtable_test
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers says, for each package of the project, which others of the project
+// it may import and which outside modules. A package that is not listed fails
+// the test: where a new one belongs is a decision.
+var layers = map[string]struct{ may, outside []string }{
+	"internal/fault": {nil, nil},
+	"internal/patch": {nil, []string{"golang.org/x/text"}},
+}
+
+// pure packages may not import these. Only their own imports count; tests are
+// not counted at all.
+var pure = map[string][]string{
+	"events":         {"context", "database/sql", "net/http", "os", "os/exec"},
+	"domain":         {"context", "database/sql", "net/http", "os", "os/exec"},
+	"internal/patch": {"context", "database/sql", "net/http", "os", "os/exec"},
+}
+
+func TestLayers(t *testing.T) {
+	const module = "roundtable"
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		if name == "" {
+			continue // the package of this test
+		}
+		seen[name] = true
+		rule, ok := layers[name]
+		if !ok {
+			t.Errorf("package %s has no rule in layers", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			own, isOwn := strings.CutPrefix(imp, module+"/")
+			switch {
+			case isOwn && !allows(rule.may, own):
+				t.Errorf("%s must not import %s", name, own)
+			case !isOwn && strings.Contains(strings.Split(imp, "/")[0], ".") && !allows(rule.outside, imp):
+				t.Errorf("%s must not import %s", name, imp)
+			}
+		}
+		for _, bad := range pure[name] {
+			if slices.Contains(p.Imports, bad) {
+				t.Errorf("%s must stay pure but imports %s", name, bad)
+			}
+		}
+	}
+	for name := range layers {
+		if !seen[name] {
+			t.Errorf("layers has a rule for %s, which is no package", name)
+		}
+	}
+}
+
+func allows(list []string, imp string) bool {
+	return slices.ContainsFunc(list, func(a string) bool {
+		return a == "*" || imp == a || strings.Contains(a, ".") && strings.HasPrefix(imp, a+"/")
+	})
+}

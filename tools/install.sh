@@ -1,0 +1,24 @@
+#!/bin/sh
+# Installs the system packages that the tests use and this machine lacks.
+# It says what it installs; where it cannot, the tests that need it say so.
+set -eu
+
+want=""
+need() { # need COMMAND PACKAGE
+	command -v "$1" >/dev/null 2>&1 || want="$want $2"
+}
+need git git
+need cc gcc
+need bwrap bubblewrap
+
+[ -n "$want" ] || exit 0
+if ! command -v apt-get >/dev/null 2>&1; then
+	echo "install:$want missing, and this is no Debian: install them by hand" >&2
+	exit 1
+fi
+sudo=""
+[ "$(id -u)" = 0 ] || sudo="sudo"
+echo "install:$want"
+$sudo apt-get update -qq
+# shellcheck disable=SC2086
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $want
