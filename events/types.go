@@ -1,0 +1,93 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+)
+
+// types lists every payload. To add one: write its struct next to its
+// aggregate's others, and add its line here.
+//
+// The name is what the log stores; it never changes, whatever the Go type is
+// called. The functions after it bring data written by schema 1, 2, … up to
+// the next one.
+var types = index(
+	of[TaskCreated]("task.created"),
+)
+
+// Encode returns a payload's stored name, schema and data.
+func Encode(p Payload) (name string, schema int, data []byte, err error) {
+	t, ok := types.byType[reflect.TypeOf(p)]
+	if !ok {
+		return "", 0, nil, fmt.Errorf("events: %T is not in types", p)
+	}
+	data, err = json.Marshal(p)
+	return t.name, t.schema(), data, err
+}
+
+// Decode returns the payload that was stored under name.
+func Decode(name string, schema int, data []byte) (Payload, error) {
+	t, ok := types.byName[name]
+	if !ok {
+		return nil, fmt.Errorf("events: unknown type %q", name)
+	}
+	if schema < 1 || schema > t.schema() {
+		return nil, fmt.Errorf("events: %s has schema %d, this program knows up to %d", name, schema, t.schema())
+	}
+	for _, up := range t.upcasts[schema-1:] {
+		var err error
+		if data, err = up(data); err != nil {
+			return nil, fmt.Errorf("events: upcast %s: %w", name, err)
+		}
+	}
+	return t.decode(data)
+}
+
+// Zeros returns a zero value of every payload, for tests that must cover all.
+func Zeros() []Payload { return types.zeros }
+
+type upcast func(json.RawMessage) (json.RawMessage, error)
+
+type typ struct {
+	name    string
+	goType  reflect.Type
+	zero    Payload
+	upcasts []upcast
+	decode  func([]byte) (Payload, error)
+}
+
+func (t typ) schema() int { return len(t.upcasts) + 1 }
+
+func of[P Payload](name string, ups ...func(json.RawMessage) (json.RawMessage, error)) typ {
+	t := typ{name: name, goType: reflect.TypeFor[P](), zero: *new(P)}
+	for _, u := range ups {
+		t.upcasts = append(t.upcasts, u)
+	}
+	t.decode = func(b []byte) (Payload, error) {
+		var p P
+		if err := json.Unmarshal(b, &p); err != nil {
+			return nil, fmt.Errorf("events: decode %s: %w", name, err)
+		}
+		return p, nil
+	}
+	return t
+}
+
+type table struct {
+	byName map[string]typ
+	byType map[reflect.Type]typ
+	zeros  []Payload
+}
+
+func index(ts ...typ) table {
+	x := table{byName: map[string]typ{}, byType: map[reflect.Type]typ{}}
+	for _, t := range ts {
+		if _, dup := x.byName[t.name]; dup {
+			panic("events: " + t.name + " is listed twice")
+		}
+		x.byName[t.name], x.byType[t.goType] = t, t
+		x.zeros = append(x.zeros, t.zero)
+	}
+	return x
+}
