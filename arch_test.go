@@ -15,8 +15,11 @@ import (
 var layers = map[string]struct{ may, outside []string }{
 	"events":          {nil, []string{"github.com/oklog/ulid/v2"}},
 	"events/eventlog": {[]string{"events"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/oklog/ulid/v2"}},
+	"internal/auth":   {nil, nil},
 	"internal/fault":  {nil, nil},
+	"internal/op":     {[]string{"internal/auth", "internal/fault"}, []string{"github.com/google/jsonschema-go"}},
 	"internal/patch":  {nil, []string{"golang.org/x/text"}},
+	"internal/wire":   {[]string{"internal/fault"}, nil},
 }
 
 // pure packages may not import these. Only their own imports count; tests are

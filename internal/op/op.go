@@ -1,0 +1,186 @@
+// Package op describes what can be asked of the product, once for all
+// transports: HTTP routes, MCP tools, CLI commands, the OpenAPI document and
+// the tests of rights are all made from the same list of Ops.
+//
+// What always holds: an input is refused before anything runs when it is not
+// strict JSON of the op's schema; the caller's right is checked before
+// anything is read or written; no input names the caller.
+package op
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"roundtable/internal/auth"
+	"roundtable/internal/fault"
+)
+
+// A Call is what surrounds an input.
+type Call struct {
+	Who       auth.Principal
+	Workspace string // id; "" of an op that is the server's
+	Key       string // of a write: asking again under it does nothing more
+	After     int64  // of a read: wait for the effect of the command that answered this position
+	Request   string // id of the request, for the log and for correlation
+}
+
+// Effect is what an op may change.
+type Effect int
+
+// The effects, weakest first.
+const (
+	Reads   Effect = iota // nothing
+	Records               // the history, and what is made from it
+	Changes               // the repository's files
+)
+
+// May says who may ask.
+type May struct {
+	Roles  []auth.Role // any of these in the workspace; none: whoever is known to the server
+	Any    bool        // any role in the workspace
+	Human  bool        // people only
+	Server bool        // the roles count in any workspace, since the op concerns none
+}
+
+// An Op is one thing that can be asked.
+type Op struct {
+	Name   string // "proposal.create": CLI "proposal create", tool proposal_create, OpenAPI operationId
+	Route  string // "POST /api/v1/workspaces/{workspace_id}/proposals"; a {x} fills input field x
+	Doc    string // one sentence: what, and when to use it
+	Tool   bool   // offered over MCP
+	May    May
+	Effect Effect
+	Status int // of success over HTTP; 0 is 200
+	In     *jsonschema.Schema
+	Out    *jsonschema.Schema
+	Run    func(ctx context.Context, c Call, in []byte) (any, error)
+}
+
+// Writes reports whether o takes an idempotency key.
+func (o Op) Writes() bool { return o.Effect != Reads }
+
+// InWorkspace reports whether o concerns one workspace.
+func (o Op) InWorkspace() bool { return strings.Contains(o.Route, "{workspace_id}") }
+
+// Params returns the names of the parameters in o's path, in order.
+func (o Op) Params() []string {
+	var names []string
+	for seg := range strings.SplitSeq(o.Route, "/") {
+		if name, ok := strings.CutPrefix(seg, "{"); ok {
+			names = append(names, strings.TrimSuffix(name, "}"))
+		}
+	}
+	return names
+}
+
+// Of completes o, whose input and output are the Go types I and O. An output
+// schema that o already has is kept.
+func Of[I, O any](o Op, run func(context.Context, Call, I) (O, error)) Op {
+	o.In = SchemaOf[I]()
+	if o.Out == nil {
+		o.Out = SchemaOf[O]()
+	}
+	scoped := scopedFields(o.In)
+	o.Run = func(ctx context.Context, c Call, in []byte) (any, error) {
+		if err := o.allows(c); err != nil {
+			return nil, err
+		}
+		var i I
+		if err := Decode(in, o.In, &i); err != nil {
+			return nil, err
+		}
+		if err := o.withinScope(c, in, scoped); err != nil {
+			return nil, err
+		}
+		if o.Writes() && strings.TrimSpace(c.Key) == "" {
+			return nil, fault.Errorf(fault.Invalid, "idempotency_key_required", "this call needs an idempotency key: a text of your own that is new for each new wish and the same when you repeat one")
+		}
+		return run(ctx, c, i)
+	}
+	return o
+}
+
+// allows checks kind and roles.
+func (o Op) allows(c Call) error {
+	m, who := o.May, c.Who
+	ws := c.Workspace
+	if m.Server {
+		ws = ""
+	}
+	switch {
+	case who.ID == "":
+		return fault.Errorf(fault.Unauthenticated, "authentication_required", "this call needs a token")
+	case m.Human && who.Kind != auth.Human:
+		return fault.Errorf(fault.Forbidden, "people_only", "%s is for people; a token of kind %s cannot, whatever its roles", o.Name, who.Kind)
+	case o.InWorkspace() && ws == "":
+		return fault.Errorf(fault.Invalid, "workspace_required", "say which workspace: this token can see several").At("/workspace_id", "required")
+	case o.InWorkspace() && !who.Reads(ws):
+		return fault.Errorf(fault.NotFound, "workspace_not_found", "there is no workspace %s that this token can see", ws)
+	case len(m.Roles) > 0 && !who.Has(ws, m.Roles...):
+		return fault.Errorf(fault.Forbidden, "forbidden", "%s needs one of the roles %s", o.Name, names(m.Roles)).
+			Then("principal.get", nil, "admin", "an admin can grant the role")
+	}
+	return nil
+}
+
+// scopedFields returns which of the fields that a token can be narrowed to
+// stand in the input.
+func scopedFields(in *jsonschema.Schema) map[string]bool {
+	have := map[string]bool{}
+	for _, f := range []string{"task_id", "proposal_id"} {
+		have[f] = in.Properties[f] != nil
+	}
+	return have
+}
+
+// withinScope checks what the token is narrowed to. A narrowed token may read
+// its workspace, and write only what names its task or proposal.
+func (o Op) withinScope(c Call, in []byte, has map[string]bool) error {
+	s := c.Who.Scope
+	out := func(what, want string) error {
+		return fault.Errorf(fault.Forbidden, "token_scope", "this token is narrowed to %s %s", what, want)
+	}
+	if s.Workspace != "" && o.InWorkspace() && c.Workspace != s.Workspace {
+		return out("workspace", s.Workspace)
+	}
+	if len(s.Operations) > 0 && !contains(s.Operations, o.Name) {
+		return out("the operations", strings.Join(s.Operations, ", "))
+	}
+	if s.Task == "" && s.Proposal == "" {
+		return nil
+	}
+	var named struct {
+		Task     string `json:"task_id"`
+		Proposal string `json:"proposal_id"`
+	}
+	if err := json.Unmarshal(in, &named); err != nil && len(in) > 0 {
+		return err
+	}
+	if s.Proposal != "" && (named.Proposal != s.Proposal && (o.Writes() || has["proposal_id"])) {
+		return out("proposal", s.Proposal)
+	}
+	if s.Task != "" && (named.Task != s.Task && (o.Writes() && has["task_id"] || named.Task != "")) {
+		return out("task", s.Task)
+	}
+	return nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+func names(roles []auth.Role) string {
+	s := make([]string, len(roles))
+	for i, r := range roles {
+		s[i] = string(r)
+	}
+	return strings.Join(s, ", ")
+}

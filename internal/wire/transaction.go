@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"time"
+
+	"roundtable/internal/fault"
+)
+
+// A Gate is one condition of applying a proposal.
+type Gate struct {
+	Gate    string       `json:"gate"`
+	Status  string       `json:"status"`   // passed, failed, waiting, error, skipped or not_applicable
+	Because []string     `json:"because"`  // what was found, one sentence each
+	Needs   []string     `json:"needs"`    // who must do what, one sentence each
+	Next    []fault.Step `json:"next"`     // with which call
+	BoundTo string       `json:"bound_to"` // the patch digest it was judged for
+}
+
+// A Check is one step of validating a proposal.
+type Check struct {
+	Check  string `json:"check"`
+	Status string `json:"status"` // passed, failed, waiting, error, skipped or not_applicable
+	Detail string `json:"detail"`
+	Ran    bool   `json:"ran"`
+}
+
+// Gates is the answer to what stands between a proposal and its application.
+type Gates struct {
+	Proposal  string `json:"proposal_id"`
+	Revision  int    `json:"revision"`
+	Gates     []Gate `json:"gates"`
+	Appliable bool   `json:"appliable"`
+}
+
+// A Validation is the answer of patch_validate.
+type Validation struct {
+	Proposal  string         `json:"proposal_id"`
+	Revision  int            `json:"revision"`
+	Valid     bool           `json:"valid"`
+	Appliable bool           `json:"appliable"`
+	Checks    []Check        `json:"checks"`
+	Legacy    map[string]any `json:"legacy"`
+}
+
+// A Phase is one step of one attempt at applying.
+type Phase struct {
+	Phase         string         `json:"phase"` // stage, validate, prepare, apply, verify or finish
+	Status        string         `json:"status"`
+	Attempt       int            `json:"attempt"`
+	Actor         string         `json:"actor"`
+	Reason        string         `json:"reason,omitempty"`
+	Request       string         `json:"request_id,omitempty"`
+	Inputs        map[string]any `json:"inputs"`
+	Outputs       map[string]any `json:"outputs"`
+	FailureCode   string         `json:"failure_code,omitempty"`
+	RecoveryState string         `json:"recovery_state,omitempty"`
+	StartedAt     time.Time      `json:"started_at"`
+	EndedAt       time.Time      `json:"ended_at"`
+	LogRef        string         `json:"log_ref,omitempty"`
+}
+
+// A TxFile is one path that a transaction changes.
+type TxFile struct {
+	Path         string `json:"path"`
+	BeforeKind   string `json:"before_kind"`
+	BeforeMode   string `json:"before_mode,omitempty"`
+	BeforeSHA256 string `json:"before_sha256,omitempty"`
+	AfterKind    string `json:"after_kind"`
+	AfterMode    string `json:"after_mode,omitempty"`
+	AfterSHA256  string `json:"after_sha256,omitempty"`
+}
+
+// A Failure is why a transaction failed.
+type Failure struct {
+	Code   string   `json:"code"`
+	Detail string   `json:"detail"`
+	Paths  []string `json:"paths,omitempty"`
+}
+
+// A Transaction is one attempt to change the repository.
+type Transaction struct {
+	ID            string    `json:"transaction_id"`
+	Workspace     string    `json:"workspace_id"`
+	Proposal      string    `json:"proposal_id"`
+	Revision      int       `json:"revision"`
+	PatchDigest   string    `json:"patch_digest"`
+	PolicyDigest  string    `json:"policy_digest,omitempty"`
+	State         string    `json:"state"`   // pending, staged, applying, applied, failed or cancelled
+	Applied       string    `json:"applied"` // yes, no or unknown
+	Attempt       int       `json:"attempt"`
+	CandidateTree string    `json:"candidate_tree,omitempty"` // the whole tree's id after it
+	BeforePaths   string    `json:"before_paths_digest,omitempty"`
+	AfterPaths    string    `json:"after_paths_digest,omitempty"`
+	BeforeTree    string    `json:"before_tree,omitempty"`
+	AfterTree     string    `json:"after_tree,omitempty"`
+	Gates         []Gate    `json:"gates"` // as they stood when it was asked for
+	Files         []TxFile  `json:"files"`
+	Failure       *Failure  `json:"failure,omitempty"`
+	Compensates   string    `json:"compensates_transaction_id,omitempty"`
+	CompensatedBy string    `json:"compensated_by,omitempty"`
+	Phases        []Phase   `json:"phases"`
+	OpenedBy      string    `json:"opened_by"`
+	OpenedAt      time.Time `json:"opened_at"`
+	UpdatedAt     time.Time `json:"updated_at"`
+}
+
+// A RecoveryPath is what lies at one path of a transaction.
+type RecoveryPath struct {
+	Path  string `json:"path"`
+	State string `json:"state"` // before, after or other
+}
+
+// An Action is something that can be done about a transaction now.
+type Action struct {
+	Action   string      `json:"action"`
+	Possible bool        `json:"possible"`
+	Why      string      `json:"why"`
+	Call     *fault.Step `json:"call,omitempty"`
+}
+
+// A Recovery is what the files, the journal and the log say of a transaction.
+type Recovery struct {
+	Transaction string         `json:"transaction_id"`
+	State       string         `json:"state"`            // that of the transaction
+	Repository  string         `json:"repository_state"` // before, after, mixed or diverged
+	Journal     string         `json:"journal"`          // none, open, committed, aborted or attention
+	Paths       []RecoveryPath `json:"paths"`
+	Actions     []Action       `json:"actions"`
+}
