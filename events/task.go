@@ -2,12 +2,13 @@ package events
 
 // TaskCreated means: someone asked for a piece of work.
 type TaskCreated struct {
-	Task     string `json:"task_id"`
-	Title    string `json:"title"`
-	Body     string `json:"body_md"`
-	Priority int    `json:"priority"` // lower goes first
-	Risk     string `json:"risk"`
-	Assignee string `json:"assignee,omitempty"` // a principal's id
+	Task      string `json:"task_id"`
+	Workspace string `json:"workspace_id"`
+	Title     string `json:"title"`
+	Body      string `json:"body_md"`
+	Priority  int    `json:"priority"` // lower goes first
+	Risk      string `json:"risk"`
+	Assignee  string `json:"assignee,omitempty"` // a principal's id
 }
 
 // TaskStream is the stream of one task.

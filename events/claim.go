@@ -1,0 +1,47 @@
+package events
+
+import "time"
+
+// ClaimGranted means: a principal holds a lease on a resource.
+type ClaimGranted struct {
+	Claim     string    `json:"claim_id"`
+	Workspace string    `json:"workspace_id"`
+	Resource  string    `json:"resource_id"`
+	Type      string    `json:"claim_type"` // read, review, write or exclusive
+	Holder    string    `json:"holder"`     // a principal's id
+	Task      string    `json:"task_id,omitempty"`
+	Rationale string    `json:"rationale,omitempty"`
+	Fence     int64     `json:"fence"` // grows per resource
+	Base      BaseHash  `json:"base_hash"`
+	GrantedAt time.Time `json:"granted_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// A BaseHash is what a resource held when it was claimed.
+type BaseHash struct {
+	State string `json:"state"` // present, absent or unreadable
+	Hash  string `json:"hash,omitempty"`
+}
+
+// ClaimReleased means: the holder gave a lease back, or what it was for ended.
+type ClaimReleased struct {
+	Claim     string `json:"claim_id"`
+	Workspace string `json:"workspace_id"`
+	Cause     string `json:"cause"` // holder, proposal_accepted, proposal_rejected or proposal_withdrawn
+}
+
+// ClaimExpired means: a lease was found to have ended by time. It had ended at
+// its expiry already, for every decision.
+type ClaimExpired struct {
+	Claim     string `json:"claim_id"`
+	Workspace string `json:"workspace_id"`
+	Cause     string `json:"cause"` // ttl
+}
+
+// ClaimsStream is the stream of all claims of a workspace, so that grants are
+// serial.
+func ClaimsStream(workspace string) Stream { return Stream("claims/" + workspace) }
+
+func (e ClaimGranted) Stream() Stream  { return ClaimsStream(e.Workspace) }
+func (e ClaimReleased) Stream() Stream { return ClaimsStream(e.Workspace) }
+func (e ClaimExpired) Stream() Stream  { return ClaimsStream(e.Workspace) }

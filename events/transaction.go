@@ -1,0 +1,128 @@
+package events
+
+import "time"
+
+// TransactionOpened means: one revision of a proposal is to be applied.
+type TransactionOpened struct {
+	Transaction string `json:"transaction_id"`
+	Workspace   string `json:"workspace_id"`
+	Proposal    string `json:"proposal_id"`
+	Revision    int    `json:"revision"`
+	PatchDigest string `json:"patch_digest"`
+	PathsDigest string `json:"paths_digest"` // of the base
+	Compensates string `json:"compensates_transaction_id,omitempty"`
+	By          string `json:"opened_by"`
+}
+
+// TransactionStaged means: the transaction is ready to be applied.
+type TransactionStaged struct {
+	Transaction string `json:"transaction_id"`
+	By          string `json:"by"`
+}
+
+// TransactionApplyRequested means: attempt n at changing the repository may
+// begin, on the gates as they stood. It is written before any file is touched.
+type TransactionApplyRequested struct {
+	Transaction  string       `json:"transaction_id"`
+	Workspace    string       `json:"workspace_id"`
+	Proposal     string       `json:"proposal_id"`
+	Revision     int          `json:"revision"`
+	Attempt      int          `json:"attempt"`
+	PatchDigest  string       `json:"patch_digest"`
+	PathsDigest  string       `json:"paths_digest"`
+	PolicyDigest string       `json:"policy_digest"`
+	Tested       []string     `json:"tested_trees,omitempty"` // candidate trees that gate tests rests on
+	Gates        []GateResult `json:"gates"`
+	Fences       []Fence      `json:"fences"`
+	By           string       `json:"by"`
+}
+
+// A GateResult is how one gate stood.
+type GateResult struct {
+	Gate    string   `json:"gate"`
+	Status  string   `json:"status"`
+	Because []string `json:"because,omitempty"`
+}
+
+// A Fence is a claim that the apply rests on.
+type Fence struct {
+	Claim    string `json:"claim_id"`
+	Resource string `json:"resource_id"`
+	Fence    int64  `json:"fence"`
+}
+
+// TransactionPhaseCompleted means: one step of an attempt has ended.
+type TransactionPhaseCompleted struct {
+	Transaction   string         `json:"transaction_id"`
+	Attempt       int            `json:"attempt"`
+	Phase         string         `json:"phase"`  // stage, validate, prepare, apply, verify or finish
+	Status        string         `json:"status"` // completed or failed
+	Actor         string         `json:"actor"`
+	Reason        string         `json:"reason,omitempty"`
+	Request       string         `json:"request_id,omitempty"`
+	Inputs        map[string]any `json:"inputs,omitempty"`
+	Outputs       map[string]any `json:"outputs,omitempty"`
+	FailureCode   string         `json:"failure_code,omitempty"`
+	RecoveryState string         `json:"recovery_state,omitempty"`
+	StartedAt     time.Time      `json:"started_at"`
+	EndedAt       time.Time      `json:"ended_at"`
+}
+
+// TransactionApplied means: the repository holds the change, durably.
+type TransactionApplied struct {
+	Transaction string        `json:"transaction_id"`
+	Proposal    string        `json:"proposal_id"`
+	Attempt     int           `json:"attempt"`
+	BeforePaths string        `json:"before_paths_digest"`
+	AfterPaths  string        `json:"after_paths_digest"`
+	BeforeTree  string        `json:"before_tree,omitempty"`
+	AfterTree   string        `json:"after_tree"`
+	Files       []ChangedPath `json:"files"`
+}
+
+// A ChangedPath is one path with its states before and after. The bytes of
+// both lie in the blob store under their digests.
+type ChangedPath struct {
+	Path   string    `json:"path"`
+	Before PathState `json:"before"`
+	After  PathState `json:"after"`
+}
+
+// TransactionFailed means: the attempt ended and the repository is as it was
+// before, but for what Code says: state.needs_attention leaves paths to a
+// person.
+type TransactionFailed struct {
+	Transaction string   `json:"transaction_id"`
+	Proposal    string   `json:"proposal_id"`
+	Attempt     int      `json:"attempt"`
+	Code        string   `json:"code"`
+	Detail      string   `json:"detail"`
+	Paths       []string `json:"paths,omitempty"`
+}
+
+// TransactionCompensated means: another transaction has taken this one back.
+type TransactionCompensated struct {
+	Transaction string `json:"transaction_id"`
+	By          string `json:"compensated_by"` // that transaction's id
+}
+
+// TransactionCompensationProposed means: a proposal that takes this
+// transaction back was made.
+type TransactionCompensationProposed struct {
+	Transaction string `json:"transaction_id"`
+	Proposal    string `json:"proposal_id"`
+}
+
+// TransactionStream is the stream of one transaction.
+func TransactionStream(id string) Stream { return Stream("transaction/" + id) }
+
+func (e TransactionOpened) Stream() Stream         { return TransactionStream(e.Transaction) }
+func (e TransactionStaged) Stream() Stream         { return TransactionStream(e.Transaction) }
+func (e TransactionApplyRequested) Stream() Stream { return TransactionStream(e.Transaction) }
+func (e TransactionPhaseCompleted) Stream() Stream { return TransactionStream(e.Transaction) }
+func (e TransactionApplied) Stream() Stream        { return TransactionStream(e.Transaction) }
+func (e TransactionFailed) Stream() Stream         { return TransactionStream(e.Transaction) }
+func (e TransactionCompensated) Stream() Stream    { return TransactionStream(e.Transaction) }
+func (e TransactionCompensationProposed) Stream() Stream {
+	return TransactionStream(e.Transaction)
+}
