@@ -8,8 +8,10 @@
 package op
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -25,6 +27,7 @@ type Call struct {
 	Key       string // of a write: asking again under it does nothing more
 	After     int64  // of a read: wait for the effect of the command that answered this position
 	Request   string // id of the request, for the log and for correlation
+	Body      []byte // what was sent beside the input as it stands, such as a patch; nil of most calls
 }
 
 // Effect is what an op may change.
@@ -39,10 +42,11 @@ const (
 
 // May says who may ask.
 type May struct {
-	Roles  []auth.Role // any of these in the workspace; none: whoever is known to the server
-	Any    bool        // any role in the workspace
-	Human  bool        // people only
-	Server bool        // the roles count in any workspace, since the op concerns none
+	Roles      []auth.Role // any of these in the workspace; none: whoever is known to the server
+	Any        bool        // any role in the workspace
+	Human      bool        // people only
+	Server     bool        // the roles count in any workspace, since the op concerns none
+	Everywhere bool        // the roles count only if they are held in all workspaces, since the op concerns all
 }
 
 // An Op is one thing that can be asked.
@@ -85,7 +89,7 @@ func Of[I, O any](o Op, run func(context.Context, Call, I) (O, error)) Op {
 	}
 	scoped := scopedFields(o.In)
 	o.Run = func(ctx context.Context, c Call, in []byte) (any, error) {
-		if err := o.allows(c); err != nil {
+		if err := o.Allows(c); err != nil {
 			return nil, err
 		}
 		var i I
@@ -103,8 +107,10 @@ func Of[I, O any](o Op, run func(context.Context, Call, I) (O, error)) Op {
 	return o
 }
 
-// allows checks kind and roles.
-func (o Op) allows(c Call) error {
+// Allows checks whether the caller's kind, roles and token let it ask for o at
+// all, whatever the input. Run does it too: a transport that asks before it
+// reads a large input spares itself the reading.
+func (o Op) Allows(c Call) error {
 	m, who := o.May, c.Who
 	ws := c.Workspace
 	if m.Server {
@@ -116,14 +122,38 @@ func (o Op) allows(c Call) error {
 	case m.Human && who.Kind != auth.Human:
 		return fault.Errorf(fault.Forbidden, "people_only", "%s is for people; a token of kind %s cannot, whatever its roles", o.Name, who.Kind)
 	case o.InWorkspace() && ws == "":
-		return fault.Errorf(fault.Invalid, "workspace_required", "say which workspace: this token can see several").At("/workspace_id", "required")
+		return fault.Errorf(fault.Invalid, "workspace_required", "say which workspace: this token can see several").At("/workspace_id", "is required")
 	case o.InWorkspace() && !who.Reads(ws):
 		return fault.Errorf(fault.NotFound, "workspace_not_found", "there is no workspace %s that this token can see", ws)
+	case m.Everywhere && !who.Everywhere(m.Roles...):
+		return fault.Errorf(fault.Forbidden, "forbidden", "%s needs one of the roles %s in all workspaces", o.Name, names(m.Roles)).
+			Then("principal.get", nil, "admin", "an admin can grant the role")
 	case len(m.Roles) > 0 && !who.Has(ws, m.Roles...):
 		return fault.Errorf(fault.Forbidden, "forbidden", "%s needs one of the roles %s", o.Name, names(m.Roles)).
 			Then("principal.get", nil, "admin", "an admin can grant the role")
 	}
+	return o.inScope(c)
+}
+
+// inScope checks what the token is narrowed to as far as no input is needed.
+// A narrowed token has none of its principal's rights over the server as a
+// whole: with them it could make itself a wider one.
+func (o Op) inScope(c Call) error {
+	s := c.Who.Scope
+	narrow := s.Workspace != "" || s.Task != "" || s.Proposal != ""
+	switch {
+	case s.Workspace != "" && o.InWorkspace() && c.Workspace != s.Workspace:
+		return outOfScope("workspace", s.Workspace)
+	case len(s.Operations) > 0 && !slices.Contains(s.Operations, o.Name):
+		return outOfScope("the operations", strings.Join(s.Operations, ", "))
+	case narrow && !o.InWorkspace() && (o.Writes() || o.May.Server || o.May.Everywhere):
+		return outOfScope("a part of one workspace, and "+o.Name, "concerns the server")
+	}
 	return nil
+}
+
+func outOfScope(what, want string) error {
+	return fault.Errorf(fault.Forbidden, "token_scope", "this token is narrowed to %s %s", what, want)
 }
 
 // scopedFields returns which of the fields that a token can be narrowed to
@@ -136,19 +166,11 @@ func scopedFields(in *jsonschema.Schema) map[string]bool {
 	return have
 }
 
-// withinScope checks what the token is narrowed to. A narrowed token may read
-// its workspace, and write only what names its task or proposal.
+// withinScope checks what the token is narrowed to by the input. A narrowed
+// token may read its workspace, and write only what names its task or
+// proposal.
 func (o Op) withinScope(c Call, in []byte, has map[string]bool) error {
 	s := c.Who.Scope
-	out := func(what, want string) error {
-		return fault.Errorf(fault.Forbidden, "token_scope", "this token is narrowed to %s %s", what, want)
-	}
-	if s.Workspace != "" && o.InWorkspace() && c.Workspace != s.Workspace {
-		return out("workspace", s.Workspace)
-	}
-	if len(s.Operations) > 0 && !contains(s.Operations, o.Name) {
-		return out("the operations", strings.Join(s.Operations, ", "))
-	}
 	if s.Task == "" && s.Proposal == "" {
 		return nil
 	}
@@ -156,25 +178,16 @@ func (o Op) withinScope(c Call, in []byte, has map[string]bool) error {
 		Task     string `json:"task_id"`
 		Proposal string `json:"proposal_id"`
 	}
-	if err := json.Unmarshal(in, &named); err != nil && len(in) > 0 {
+	if err := json.Unmarshal(in, &named); err != nil && len(bytes.TrimSpace(in)) > 0 {
 		return err
 	}
 	if s.Proposal != "" && (named.Proposal != s.Proposal && (o.Writes() || has["proposal_id"])) {
-		return out("proposal", s.Proposal)
+		return outOfScope("proposal", s.Proposal)
 	}
 	if s.Task != "" && (named.Task != s.Task && (o.Writes() && has["task_id"] || named.Task != "")) {
-		return out("task", s.Task)
+		return outOfScope("task", s.Task)
 	}
 	return nil
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 func names(roles []auth.Role) string {
