@@ -170,3 +170,6 @@ func (c Claims) Against(r Resource, holders []string, now time.Time) (Claim, boo
 func (c Claims) sorted() []Claim {
 	return slices.SortedFunc(maps.Values(c.Live), func(a, b Claim) int { return int(a.Fence - b.Fence) })
 }
+
+// Code names the state's JSON, for snapshots.
+func (Claims) Code() string { return "claims.1" }

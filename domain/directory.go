@@ -160,3 +160,6 @@ func (d Directory) Authenticate(token string, now time.Time) (auth.Principal, er
 	p.Token, p.Scope, p.Ends = id, t.Scope, t.Expires
 	return p, nil
 }
+
+// Code names the state's JSON, for snapshots.
+func (Directory) Code() string { return "directory.1" }

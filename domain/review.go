@@ -161,3 +161,14 @@ func (a Approval) Decide(e events.ApprovalDecided, p Proposal) ([]events.Payload
 	}
 	return out, nil
 }
+
+// Approval returns the approval of p with this id; the zero Approval if there
+// is none.
+func (p Proposal) Approval(id string) Approval {
+	for _, a := range p.Approvals {
+		if a.ID == id {
+			return a
+		}
+	}
+	return Approval{}
+}

@@ -56,3 +56,6 @@ func (w Workspaces) Get(id string) (events.WorkspaceAdded, error) {
 	}
 	return e, nil
 }
+
+// Code names the state's JSON, for snapshots.
+func (Workspaces) Code() string { return "workspaces.1" }

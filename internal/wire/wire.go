@@ -195,3 +195,13 @@ type TestRun struct {
 	EndedAt     *time.Time `json:"ended_at,omitempty"`
 	DurationMS  int64      `json:"duration_ms"`
 }
+
+// A Token is a credential, without its text.
+type Token struct {
+	ID        string     `json:"token_id"`
+	Principal string     `json:"principal_id"`
+	ExpiresAt time.Time  `json:"expires_at"`
+	RevokedAt *time.Time `json:"revoked_at,omitempty"`
+	IssuedBy  string     `json:"issued_by"`
+	IssuedAt  time.Time  `json:"issued_at"`
+}

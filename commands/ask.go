@@ -1,0 +1,244 @@
+package commands
+
+import (
+	"context"
+	"strings"
+
+	"roundtable/domain"
+	"roundtable/events"
+	"roundtable/internal/fault"
+	"roundtable/internal/op"
+	"roundtable/internal/wire"
+)
+
+// The questions of this file load and judge like a command and append nothing.
+
+// A proposalQuestion names one proposal.
+type proposalQuestion struct {
+	Proposal string `json:"proposal_id"`
+}
+
+// judge gathers the facts about a proposal and judges its gates.
+func (h *Handler) judge(ctx context.Context, c op.Call, id string) (*unit, domain.Facts, []domain.Gate, error) {
+	u := h.question(c.Who, c.Workspace)
+	p, err := u.proposal(ctx, id)
+	if err != nil {
+		return u, domain.Facts{}, nil, err
+	}
+	f, err := u.facts(ctx, p)
+	if err != nil {
+		return u, f, nil, err
+	}
+	return u, f, domain.Gates(f), nil
+}
+
+// explain says which gates are open, why, and what would close them.
+func (h *Handler) explain(ctx context.Context, c op.Call, in proposalQuestion) (wire.Gates, error) {
+	_, f, gates, err := h.judge(ctx, c, in.Proposal)
+	if err != nil {
+		return wire.Gates{}, err
+	}
+	r := f.Proposal.Current()
+	return wire.Gates{Proposal: f.Proposal.ID, Revision: r.Number, Gates: wireGates(gates, r.PatchDigest), Appliable: !f.Proposal.Terminal() && domain.Appliable(gates)}, nil
+}
+
+// get reads a proposal with its gates.
+func (h *Handler) get(ctx context.Context, c op.Call, in proposalQuestion) (op.Answer, error) {
+	v, position, err := h.Show(ctx, "proposal", c.Workspace, in.Proposal, c.After)
+	if err != nil {
+		return op.Answer{}, err
+	}
+	p, ok := v.(wire.Proposal)
+	if !ok {
+		return op.Answer{}, fault.Errorf(fault.Internal, "internal", "a proposal was read as %T", v)
+	}
+	more := map[string]any{"gates": []wire.Gate{}, "appliable": false}
+	if p.Status != domain.Accepted && p.Status != domain.Rejected && p.Status != domain.Withdrawn {
+		g, err := h.explain(ctx, c, in)
+		if err != nil {
+			return op.Answer{}, err
+		}
+		more = map[string]any{"gates": g.Gates, "appliable": g.Appliable}
+	}
+	return op.Answer{Name: "proposal", Value: p, Position: position, More: more}, nil
+}
+
+// checkOf says which gate answers a check of patch_validate.
+var checkOf = map[string]string{"claims": "claims", "resource_coverage": "coverage", "base": "base", "votes": "votes", "human_approval": "human_approval", "tests": "tests"}
+
+// checkOrder lists the checks in the order in which they are answered.
+var checkOrder = []string{"patch_exists", "patch_parse", "path_safety", "claims", "resource_coverage", "base", "temp_apply", "policy", "votes", "human_approval", "security_review", "tests"}
+
+// validity lists the checks that patch_validate's valid covers.
+var validity = map[string]bool{"patch_exists": true, "patch_parse": true, "path_safety": true, "claims": true, "resource_coverage": true, "base": true, "temp_apply": true}
+
+// validate runs every check and changes nothing.
+func (h *Handler) validate(ctx context.Context, c op.Call, in proposalQuestion) (wire.Validation, error) {
+	_, f, gates, err := h.judge(ctx, c, in.Proposal)
+	if err != nil {
+		return wire.Validation{}, err
+	}
+	by := map[string]domain.Gate{}
+	for _, g := range gates {
+		by[g.Gate] = g
+	}
+	v := wire.Validation{Proposal: in.Proposal, Revision: f.Proposal.Current().Number, Valid: true, Appliable: !f.Proposal.Terminal() && domain.Appliable(gates)}
+	for _, name := range checkOrder {
+		k := check(name, f, by)
+		if validity[name] && k.Status != "passed" {
+			v.Valid = false
+		}
+		v.Checks = append(v.Checks, k)
+	}
+	v.Legacy = legacy(f, v)
+	return v, nil
+}
+
+func check(name string, f domain.Facts, by map[string]domain.Gate) wire.Check {
+	if g, ok := by[checkOf[name]]; ok {
+		return wire.Check{Check: name, Status: g.Status, Detail: strings.Join(g.Because, "; "), Ran: true}
+	}
+	refused := f.Patch.Refused
+	is := func(prefixes ...string) bool {
+		for _, p := range prefixes {
+			if refused != nil && strings.HasPrefix(refused.Code, p) {
+				return true
+			}
+		}
+		return false
+	}
+	pass := wire.Check{Check: name, Status: "passed", Ran: true}
+	fail := wire.Check{Check: name, Status: "failed", Ran: true}
+	if refused != nil {
+		fail.Detail = refused.Code + ": " + refused.Detail
+	}
+	switch name {
+	case "patch_exists":
+		pass.Detail = "patch " + f.Proposal.Current().PatchDigest
+		return pass
+	case "patch_parse": // a patch that does not parse was never stored
+		pass.Detail = "every byte of the patch is accounted for"
+		return pass
+	case "path_safety":
+		if is("path.", "symlink.") {
+			return fail
+		}
+		pass.Detail = "no path leaves the repository or lies behind a link"
+		return pass
+	case "temp_apply":
+		if is("path.", "symlink.") {
+			return wire.Check{Check: name, Status: "skipped", Detail: "the paths are not safe"}
+		}
+		if refused != nil {
+			return fail
+		}
+		pass.Detail = "the patch fits the tree as it lies now"
+		return pass
+	case "policy":
+		pass.Detail = "the built-in default policy " + f.Policy.Digest()
+		return pass
+	}
+	return wire.Check{Check: name, Status: "not_applicable", Detail: "the built-in default policy does not ask for it"}
+}
+
+// legacy gives the predecessor's field names, null where nothing was run.
+func legacy(f domain.Facts, v wire.Validation) map[string]any {
+	files := []string{}
+	for _, x := range f.Proposal.Current().Files {
+		files = append(files, x.Path)
+	}
+	m := map[string]any{"patch_exists": true, "patch_files": files, "patch_parse_error": "", "stale_claims": nil, "security_review": nil, "valid": v.Valid}
+	for _, k := range v.Checks {
+		detail := ""
+		if k.Status != "passed" {
+			detail = k.Detail
+		}
+		switch k.Check {
+		case "claims":
+			m["claims_valid"], m["claim_error"] = k.Status == "passed", detail
+		case "resource_coverage":
+			m["resource_coverage"], m["resource_error"] = k.Status == "passed", detail
+		case "temp_apply":
+			m["temp_apply_error"] = any(detail)
+			if !k.Ran {
+				m["temp_apply_error"] = nil
+			}
+		}
+	}
+	return m
+}
+
+// A transactionQuestion names one transaction.
+type transactionQuestion struct {
+	Transaction string `json:"transaction_id"`
+}
+
+// recovery compares the files, the journal and the log.
+func (h *Handler) recovery(ctx context.Context, c op.Call, in transactionQuestion) (wire.Recovery, error) {
+	u := h.question(c.Who, c.Workspace)
+	t, err := u.transaction(ctx, in.Transaction)
+	if err != nil {
+		return wire.Recovery{}, err
+	}
+	root, err := u.root(ctx)
+	if err != nil {
+		return wire.Recovery{}, err
+	}
+	files := t.Files
+	if t.State == domain.TxApplying || t.State == domain.TxFailed {
+		if files, err = h.World.Planned(ctx, root, t.ID, t.Attempt); err != nil {
+			return wire.Recovery{}, err
+		}
+	}
+	r, err := h.World.Lies(ctx, root, t.ID, t.Attempt, files)
+	if err != nil {
+		return r, err
+	}
+	r.Transaction, r.State = t.ID, t.State
+	r.Actions = actions(t, r)
+	return r, nil
+}
+
+// actions says what can be done about a transaction now, and why.
+func actions(t domain.Transaction, r wire.Recovery) []wire.Action {
+	call := func(op string, args map[string]any) *fault.Step { return &fault.Step{Op: op, Args: args} }
+	tx := map[string]any{"transaction_id": t.ID}
+	apply := wire.Action{Action: "apply", Why: "it is " + t.State}
+	if t.State == domain.TxStaged {
+		apply = wire.Action{Action: "apply", Possible: true, Why: "it is staged", Call: call("transaction.apply", tx)}
+	}
+	again := wire.Action{Action: "apply_again", Why: "it is " + t.State}
+	if t.State == domain.TxFailed && r.Journal != "attention" {
+		again = wire.Action{Action: "apply_again", Possible: true, Why: "the repository is as it was before; another transaction may try", Call: call("patch.apply", map[string]any{"proposal_id": t.Proposal})}
+	} else if t.State == domain.TxFailed {
+		again.Why = "some paths wait for a person: both versions are kept"
+	}
+	comp := wire.Action{Action: "compensate", Why: "it is " + t.State}
+	switch {
+	case t.CompensatedBy != "":
+		comp.Why = "it was taken back by " + t.CompensatedBy
+	case t.State == domain.TxApplied && r.Repository != "after":
+		comp.Why = "its paths are no longer all as it left them"
+	case t.State == domain.TxApplied:
+		comp = wire.Action{Action: "compensate", Possible: true, Why: "every path is as it left it", Call: call("transaction.compensate", tx)}
+	}
+	return []wire.Action{apply, again, comp}
+}
+
+// wait returns the transaction once it has ended, or as it is when the time is
+// over.
+func (h *Handler) wait(ctx context.Context, c op.Call, id string) error {
+	for {
+		changed := h.Log.Changed()
+		u := h.question(c.Who, c.Workspace)
+		t, err := load[domain.Transaction](ctx, u, events.TransactionStream(id))
+		if err != nil || t.Done() {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package commands
+
+import (
+	"context"
+	"slices"
+
+	"roundtable/domain"
+	"roundtable/events"
+	"roundtable/internal/fault"
+	"roundtable/internal/wire"
+)
+
+// A PatchInput is a patch in an input: as JSON text, or as the raw body.
+type PatchInput struct {
+	Patch     string   `json:"patch,omitempty" jsonschema:"a Git-style unified diff" maxlen:"10485760"`
+	Resources []string `json:"affected_resources,omitempty" jsonschema:"file:<path> or directory:<path>; touched paths outside get file:<path>"`
+	Base      string   `json:"base_revision,omitempty" jsonschema:"the commit the patch was made on"`
+}
+
+// SetBody takes the patch as raw bytes.
+func (p *PatchInput) SetBody(b []byte) { p.Patch = string(b) }
+
+// CreateProposal proposes a change.
+type CreateProposal struct {
+	Title         string   `json:"title"`
+	Summary       string   `json:"summary_md"`
+	Task          string   `json:"task_id,omitempty"`
+	Risk          string   `json:"risk,omitempty" enum:"low,normal,high,critical"`
+	ExpectedTests []string `json:"expected_tests,omitempty" jsonschema:"commands that must pass, such as: go test ./..."`
+	RollbackNotes string   `json:"rollback_notes,omitempty"`
+	PatchInput
+}
+
+// Name is the command's on the wire.
+func (CreateProposal) Name() string { return "proposal.create" }
+
+func (c CreateProposal) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
+	if err := u.checkTask(ctx, c.Task); err != nil {
+		return nil, err
+	}
+	if len(c.ExpectedTests) > 32 {
+		return nil, fault.Errorf(fault.Invalid, "invalid_field", "at most 32 expected tests").At("/expected_tests", "too many")
+	}
+	for _, t := range c.ExpectedTests {
+		if _, err := u.h.World.Argv(t); err != nil {
+			return nil, err
+		}
+	}
+	first, err := u.revision(ctx, c.PatchInput)
+	if err != nil {
+		return nil, err
+	}
+	u.ids["proposal"] = u.id("P")
+	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(u.ids["proposal"]))
+	if err != nil {
+		return nil, err
+	}
+	return p.Create(events.ProposalCreated{Proposal: u.ids["proposal"], Workspace: u.caller.Workspace, Task: c.Task, Author: u.caller.Who.ID,
+		Title: c.Title, Summary: c.Summary, Risk: c.Risk, ExpectedTests: c.ExpectedTests, RollbackNotes: c.RollbackNotes}, first)
+}
+
+// revision makes a revision of a patch on the tree as it lies: the patch is
+// kept, and a touched path outside the named resources becomes one.
+func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRevisionAttached, err error) {
+	if in.Patch == "" {
+		return e, fault.Errorf(fault.Invalid, "missing_field", "a patch is needed: as field patch, or as a text/x-patch body").At("/patch", "required")
+	}
+	root, err := u.root(ctx)
+	if err != nil {
+		return e, err
+	}
+	found, err := fact(u, "new patch", func() (Inspection, error) { return u.h.World.Inspect(ctx, root, []byte(in.Patch)) })
+	if err != nil {
+		return e, err
+	}
+	if in.Base != "" && in.Base != found.Base.Commit {
+		return e, fault.Errorf(fault.Conflict, "unknown_base", "base_revision %s is not the commit that the tree stands on, which is %q", in.Base, found.Base.Commit).
+			With("commit", found.Base.Commit)
+	}
+	resources, err := cover(in.Resources, found.Base.Paths)
+	if err != nil {
+		return e, err
+	}
+	digest, err := fact(u, "keep patch", func() (string, error) { return u.h.World.Keep(ctx, []byte(in.Patch)) })
+	if err != nil {
+		return e, err
+	}
+	return events.ProposalRevisionAttached{PatchDigest: digest, PatchBytes: int64(len(in.Patch)), Base: found.Base, Files: found.Files,
+		Resources: resources, AttachedBy: u.caller.Who.ID}, nil
+}
+
+// cover returns the resources, each once and in order, and those that the
+// paths outside them need.
+func cover(ids []string, paths []events.PathState) (all []string, err error) {
+	var rs []domain.Resource
+	for _, id := range ids {
+		r, err := domain.ParseResource(id)
+		if err != nil {
+			return nil, err
+		}
+		rs = append(rs, r)
+	}
+	for _, p := range paths {
+		if !slices.ContainsFunc(rs, func(r domain.Resource) bool { return r.Contains(p.Path) }) {
+			rs = append(rs, domain.FileResource(p.Path))
+		}
+	}
+	for _, r := range rs {
+		if !slices.Contains(all, r.ID()) {
+			all = append(all, r.ID())
+		}
+	}
+	return all, nil
+}
+
+// AttachPatch adds a revision to a proposal.
+type AttachPatch struct {
+	Proposal string `json:"proposal_id"`
+	Expected int    `json:"expected_revision" jsonschema:"number of the newest revision, which this one replaces" min:"1"`
+	PatchInput
+}
+
+// Name is the command's on the wire.
+func (AttachPatch) Name() string { return "proposal.attach_patch" }
+
+func (c AttachPatch) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
+	p, err := u.proposal(ctx, c.Proposal)
+	if err != nil {
+		return nil, err
+	}
+	mine := events.ProposalRevisionAttached{AttachedBy: u.caller.Who.ID}
+	if _, err := p.Attach(mine, c.Expected); err != nil {
+		return nil, err // before the patch is looked at
+	}
+	e, err := u.revision(ctx, c.PatchInput)
+	if err != nil {
+		return nil, err
+	}
+	return p.Attach(e, c.Expected)
+}
+
+// proposal loads a proposal of the command's workspace and answers its id.
+func (u *unit) proposal(ctx context.Context, id string) (domain.Proposal, error) {
+	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(id))
+	if err != nil {
+		return p, err
+	}
+	u.ids["proposal"] = id
+	return p, p.In(u.caller.Workspace, id)
+}
+
+func (u *unit) claims(ctx context.Context) (domain.Claims, error) {
+	return load[domain.Claims](ctx, u, events.ClaimsStream(u.caller.Workspace))
+}
+
+// RequestReview puts a proposal up for review, and starts the tests it expects.
+type RequestReview struct {
+	Proposal string `json:"proposal_id"`
+}
+
+// Name is the command's on the wire.
+func (RequestReview) Name() string { return "proposal.request_review" }
+
+func (c RequestReview) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
+	p, err := u.proposal(ctx, c.Proposal)
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.RequestReview(u.caller.Who.ID)
+	if err != nil || len(out) == 0 {
+		return nil, err
+	}
+	tests, err := u.startTests(ctx, p)
+	return append(out, tests...), err
+}
+
+// WithdrawProposal takes a proposal back.
+type WithdrawProposal struct {
+	Proposal string `json:"proposal_id"`
+	Reason   string `json:"reason_md,omitempty"`
+}
+
+// Name is the command's on the wire.
+func (WithdrawProposal) Name() string { return "proposal.withdraw" }
+
+func (c WithdrawProposal) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
+	p, err := u.proposal(ctx, c.Proposal)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := u.claims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.Withdraw(u.caller.Who.ID, c.Reason, claims)
+}
+
+// RejectPatch turns a proposal down.
+type RejectPatch struct {
+	Proposal string `json:"proposal_id"`
+	Reason   string `json:"reason_md"`
+}
+
+// Name is the command's on the wire.
+func (RejectPatch) Name() string { return "patch.reject" }
+
+func (c RejectPatch) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
+	p, err := u.proposal(ctx, c.Proposal)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := u.claims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.Reject(u.caller.Who.ID, c.Reason, u.id("D"), claims)
+}
+
+// facts gathers all that the gates of p are judged by. The candidate tree is
+// made only if a test has run on one.
+func (u *unit) facts(ctx context.Context, p domain.Proposal) (f domain.Facts, err error) {
+	f = domain.Facts{Proposal: p, Policy: u.h.Policy, Now: u.now}
+	if f.Directory, err = load[domain.Directory](ctx, u, events.DirectoryStream); err != nil {
+		return f, err
+	}
+	if f.Claims, err = u.claims(ctx); err != nil {
+		return f, err
+	}
+	root, err := u.root(ctx)
+	if err != nil {
+		return f, err
+	}
+	r := p.Current()
+	found, err := u.inspect(ctx, root, r.PatchDigest)
+	if err != nil {
+		return f, err
+	}
+	f.Patch = domain.PatchFacts{Refused: found.Refused, Moved: moved(r.Base.Paths, found.Base.Paths)}
+	if p.Tested() && found.Refused == nil {
+		f.Patch.Tree, err = u.tree(ctx, root, r.PatchDigest)
+	}
+	return f, err
+}
+
+// moved returns the paths whose state is not the same in both lists.
+func moved(was, is []events.PathState) (paths []string) {
+	now := map[string]events.PathState{}
+	for _, s := range is {
+		now[s.Path] = s
+	}
+	for _, s := range was {
+		if now[s.Path] != s {
+			paths = append(paths, s.Path)
+		}
+	}
+	return paths
+}
+
+func wireGates(gates []domain.Gate, boundTo string) []wire.Gate {
+	out := make([]wire.Gate, len(gates))
+	for i, g := range gates {
+		next := []fault.Step{}
+		for _, s := range g.Next {
+			if s.Args == nil {
+				s.Args = map[string]any{}
+			}
+			next = append(next, s)
+		}
+		out[i] = wire.Gate{Gate: g.Gate, Status: g.Status, Because: append([]string{}, g.Because...), Needs: append([]string{}, g.Needs...), Next: next, BoundTo: boundTo}
+	}
+	return out
+}
