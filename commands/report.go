@@ -10,7 +10,9 @@ import (
 // The commands of this file are reports of workers: no op offers them.
 
 // RecordPhase reports what one step of an apply came to.
-type RecordPhase struct{ events.TransactionPhaseCompleted }
+type RecordPhase struct {
+	events.TransactionPhaseCompleted
+}
 
 // Name is the command's in the log of outcomes.
 func (RecordPhase) Name() string { return "transaction.record_phase" }
