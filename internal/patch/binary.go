@@ -1,0 +1,209 @@
+package patch
+
+import (
+	"bytes"
+	"compress/zlib"
+	"io"
+	"strconv"
+)
+
+// A binary is the forward part of a binary section, inflated.
+type binary struct {
+	delta bool
+	data  []byte // the file, or the delta that makes it
+}
+
+const base85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+
+// readBinary reads the forward part and, where it is given, the reverse part,
+// which is checked and dropped.
+func readBinary(s *scanner, c *section, p *Patch) *Refusal {
+	if n := p.o.oidLen(); len(c.oldOID) != n || len(c.newOID) != n {
+		return refuse(BinaryWithoutOID, c.line, "", "a binary section needs an index line with both full object ids; make it with git diff --binary --full-index")
+	}
+	b, r := readPart(s, p)
+	if r != nil {
+		return r
+	}
+	if b == nil {
+		if s.eof() {
+			return refuse(Truncated, s.line-1, "", "the input ends before the binary data")
+		}
+		return refuse(BinaryCorrupt, s.line, "", "%s is neither \"literal\" nor \"delta\" with a size", excerpt(s.header()))
+	}
+	c.bin = b
+	_, r = readPart(s, p)
+	return r
+}
+
+// readPart reads one part; nil when none begins here.
+func readPart(s *scanner, p *Patch) (*binary, *Refusal) {
+	line := s.line
+	kind, num, ok := bytes.Cut(s.header(), []byte(" "))
+	if !ok || string(kind) != "literal" && string(kind) != "delta" {
+		return nil, nil
+	}
+	size, err := strconv.Atoi(string(num))
+	if err != nil || size < 0 || strconv.Itoa(size) != string(num) {
+		return nil, refuse(BinaryCorrupt, line, "", "the size of the binary data is not a number")
+	}
+	if size > p.o.MaxFileBytes {
+		return nil, refuse(LimitFileBytes, line, "", "the binary data has %d bytes; a file may have %d", size, p.o.MaxFileBytes)
+	}
+	s.next()
+	packed, r := readBase85(s)
+	if r != nil {
+		return nil, r
+	}
+	if p.inflated += size; p.inflated > p.o.MaxTotalBytes {
+		return nil, refuse(LimitFileBytes, line, "", "the binary data of the patch has more than %d bytes in all", p.o.MaxTotalBytes)
+	}
+	data, ok := inflate(packed, size)
+	if !ok {
+		return nil, refuse(BinaryCorrupt, line, "", "the binary data does not inflate to exactly %d bytes", size)
+	}
+	return &binary{string(kind) == "delta", data}, nil
+}
+
+// readBase85 reads lines up to and with an empty one.
+func readBase85(s *scanner) ([]byte, *Refusal) {
+	var out []byte
+	for {
+		if s.eof() {
+			return nil, refuse(Truncated, s.line-1, "", "the input ends within binary data")
+		}
+		l := s.header()
+		if len(l) == 0 {
+			s.next()
+			return out, nil
+		}
+		var ok bool
+		if out, ok = decode85(out, l); !ok {
+			return nil, refuse(BinaryCorrupt, s.line, "", "the line is not base85 as git writes it")
+		}
+		s.next()
+	}
+}
+
+// decode85 appends what one line holds: a length, then five characters for
+// every four bytes.
+func decode85(out, l []byte) ([]byte, bool) {
+	n := 0
+	switch c := l[0]; {
+	case 'A' <= c && c <= 'Z':
+		n = int(c-'A') + 1
+	case 'a' <= c && c <= 'z':
+		n = int(c-'a') + 27
+	}
+	if l = l[1:]; n == 0 || len(l) != (n+3)/4*5 {
+		return out, false
+	}
+	for ; n > 0; n, l = n-4, l[5:] {
+		var v uint64
+		for _, c := range l[:5] {
+			d := bytes.IndexByte([]byte(base85), c)
+			if d < 0 {
+				return out, false
+			}
+			v = v*85 + uint64(d)
+		}
+		if v > 0xffffffff {
+			return out, false
+		}
+		g := [4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}
+		out = append(out, g[:min(n, 4)]...)
+	}
+	return out, true
+}
+
+// encode85 appends lines as git writes them, each with its LF.
+func encode85(out, data []byte) []byte {
+	for len(data) > 0 {
+		n := min(len(data), 52)
+		if n <= 26 {
+			out = append(out, byte('A'+n-1))
+		} else {
+			out = append(out, byte('a'+n-27))
+		}
+		for i := 0; i < n; i += 4 {
+			var g [4]byte
+			copy(g[:], data[i:n])
+			v := uint32(g[0])<<24 | uint32(g[1])<<16 | uint32(g[2])<<8 | uint32(g[3])
+			var e [5]byte
+			for k := 4; k >= 0; k-- {
+				e[k] = base85[v%85]
+				v /= 85
+			}
+			out = append(out, e[:]...)
+		}
+		out, data = append(out, '\n'), data[n:]
+	}
+	return out
+}
+
+// inflate gives exactly size bytes, made from all of packed.
+func inflate(packed []byte, size int) ([]byte, bool) {
+	src := bytes.NewReader(packed)
+	z, err := zlib.NewReader(src)
+	if err != nil {
+		return nil, false
+	}
+	var out bytes.Buffer // grows with what really comes, not with the stated size
+	n, err := io.Copy(&out, io.LimitReader(z, int64(size)+1))
+	return out.Bytes(), err == nil && n == int64(size) && src.Len() == 0
+}
+
+// applyDelta makes the file that a delta describes out of its source. At most
+// most bytes come out; ok is false when the delta is damaged, is for a source
+// of another size, or asks for more.
+func applyDelta(delta, src []byte, most int) (out []byte, ok bool) {
+	from, delta, ok1 := deltaSize(delta)
+	size, delta, ok2 := deltaSize(delta)
+	if !ok1 || !ok2 || from != uint64(len(src)) || size > uint64(most) {
+		return nil, false
+	}
+	for len(delta) > 0 {
+		op := delta[0]
+		delta = delta[1:]
+		if op&0x80 == 0 {
+			n := int(op)
+			if n == 0 || n > len(delta) || uint64(len(out)+n) > size {
+				return nil, false
+			}
+			out, delta = append(out, delta[:n]...), delta[n:]
+			continue
+		}
+		var v [7]uint64
+		for i := range v {
+			if op>>i&1 == 1 {
+				if len(delta) == 0 {
+					return nil, false
+				}
+				v[i], delta = uint64(delta[0]), delta[1:]
+			}
+		}
+		at, n := v[0]|v[1]<<8|v[2]<<16|v[3]<<24, v[4]|v[5]<<8|v[6]<<16
+		if n == 0 {
+			n = 0x10000
+		}
+		if at+n > uint64(len(src)) || uint64(len(out))+n > size {
+			return nil, false
+		}
+		out = append(out, src[at:at+n]...)
+	}
+	return out, uint64(len(out)) == size
+}
+
+// deltaSize reads a number of seven bits a byte, low first.
+func deltaSize(d []byte) (n uint64, rest []byte, ok bool) {
+	for i, c := range d {
+		if i == 5 {
+			break
+		}
+		n |= uint64(c&0x7f) << (7 * i)
+		if c&0x80 == 0 {
+			return n, d[i+1:], true
+		}
+	}
+	return 0, nil, false
+}

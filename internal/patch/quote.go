@@ -1,0 +1,89 @@
+package patch
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Show spells a path or a piece of text from a patch for people and logs: as it
+// is when every character of it is visible, else quoted as git quotes names.
+func Show(s string) string {
+	plain := utf8.ValidString(s)
+	for _, r := range s {
+		if !plain || r == '"' || r == '\\' || hidden(r) {
+			return Quote(s)
+		}
+	}
+	return s
+}
+
+// hidden reports whether r would not be seen, or would change how what is
+// around it is seen.
+func hidden(r rune) bool {
+	return r == utf8.RuneError || r != ' ' && !unicode.IsGraphic(r) || invisible(r)
+}
+
+// Quote quotes a name as git does with core.quotePath: in double quotes, with
+// every byte outside printable ASCII escaped.
+func Quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch k := strings.IndexByte("\a\b\t\n\v\f\r\"\\", c); {
+		case k >= 0:
+			b.WriteByte('\\')
+			b.WriteByte(`abtnvfr"\`[k])
+		case c < 0x20 || c > 0x7e:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// needsQuoting reports whether git would quote the name.
+func needsQuoting(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			return true
+		}
+	}
+	return false
+}
+
+// unquote reads a quoted name at the start of s, which begins with a quote,
+// and returns what follows it. Exactly git's escapes are known.
+func unquote(s []byte) (name string, rest []byte, ok bool) {
+	var b bytes.Buffer
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '"':
+			return b.String(), s[i+1:], true
+		case '\\':
+			i++
+			if i == len(s) {
+				return "", nil, false
+			}
+			if k := strings.IndexByte(`abtnvfr"\`, s[i]); k >= 0 {
+				b.WriteByte("\a\b\t\n\v\f\r\"\\"[k])
+				continue
+			}
+			if i+2 >= len(s) || s[i] < '0' || s[i] > '3' || !octal(s[i+1]) || !octal(s[i+2]) {
+				return "", nil, false
+			}
+			b.WriteByte((s[i]-'0')<<6 | (s[i+1]-'0')<<3 | (s[i+2] - '0'))
+			i += 2
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", nil, false
+}
+
+func octal(c byte) bool { return '0' <= c && c <= '7' }
