@@ -24,6 +24,10 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/policy": {nil, []string{"github.com/bmatcuk/doublestar"}},
 	"internal/redact": {nil, nil},
 	"internal/wire":   {[]string{"internal/fault"}, nil},
+	"internal/fault": {nil, nil},
+	"internal/patch": {nil, []string{"golang.org/x/text"}},
+	"internal/blob":  {[]string{"internal/fault"}, []string{"golang.org/x/sys"}},
+	"internal/repo":  {[]string{"internal/patch", "internal/fault"}, []string{"golang.org/x/sys"}},
 }
 
 // pure packages may not import these. Only their own imports count; tests are
