@@ -16,15 +16,12 @@ import (
 	"roundtable/internal/patch"
 )
 
-// A Source gives the bytes of one image to be stored.
-type Source func() (io.ReadCloser, error)
-
 // Blobs is where images are kept by their SHA-256. *blob.Store is one.
 type Blobs interface {
 	// PutAll stores every source durably and returns their digests in order.
 	PutAll(ctx context.Context, sources []func() (io.ReadCloser, error)) ([]string, error)
 	// Has says whether the digest is stored.
-	Has(ctx context.Context, digest string) (bool, error)
+	Has(digest string) (bool, error)
 }
 
 // Options are what a Workspace needs from its surroundings. Zero values mean

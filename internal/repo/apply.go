@@ -1,0 +1,194 @@
+package repo
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"roundtable/internal/fault"
+)
+
+// Apply changes the work tree: wholly, or not at all. A refusal is a fault
+// with the code state.stale or state.third_party_edit (a conflict, its paths
+// under "paths"), state.locked, state.no_space, state.cross_device,
+// state.permission, state.needs_attention (both versions kept) or
+// state.unknown (the marker could not be made durable: ask Outcome). After
+// success report it, then call Finish. Applying a committed attempt again
+// gives its receipt again.
+func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (_ Receipt, err error) {
+	if err := checkTx(id, attempt); err != nil {
+		return Receipt{}, err
+	}
+	if w.o.Blobs == nil {
+		return Receipt{}, errors.New("repo: a workspace without a blob store applies nothing")
+	}
+	release, err := w.acquire(ctx)
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if r, done, err := w.receiptOf(ctx, id, attempt); err != nil || done {
+		return r, err
+	}
+	w.o.Step(Step{Tx: id, Attempt: attempt, Phase: Prepare, Name: "plan"})
+	if err := w.ready(ctx, p); err != nil {
+		return Receipt{}, err
+	}
+	j, err := w.plan(ctx, id, attempt, p)
+	if err != nil {
+		return Receipt{}, err
+	}
+	j.Aside = !w.exchanges()
+	t, err := w.begin(id, attempt)
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	return t.apply(ctx, j)
+}
+
+// ready settles what dead processes left, knows what the file system can do,
+// and refuses paths that wait for a person.
+func (w *Workspace) ready(ctx context.Context, p Plan) error {
+	left, err := w.settleAll(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range left {
+		var closed []string
+		for _, s := range r.Stuck {
+			for _, c := range p.Changes {
+				if within(c.Path, s.Path) || within(s.Path, c.Path) { // "" stands for all
+					closed = append(closed, c.Path)
+				}
+			}
+		}
+		if len(closed) > 0 {
+			slices.Sort(closed)
+			return conflict("state.needs_attention", "closed until a person settles transaction "+r.Tx, slices.Compact(closed)).
+				With("transaction_id", r.Tx).With("attempt", r.Attempt)
+		}
+	}
+	_, err = w.Probe(ctx)
+	return err
+}
+
+// apply does the steps from the staging on.
+func (t *tx) apply(ctx context.Context, p planned) (Receipt, error) {
+	t.j = p.journal
+	err := t.stage(ctx, p)
+	if err == nil {
+		err = t.writeJournal()
+	}
+	switch {
+	case errors.Is(err, errUnknown):
+		return Receipt{}, t.abort(ctx, err)
+	case err != nil:
+		return Receipt{}, errors.Join(err, t.clear())
+	}
+	if err := t.change(ctx); err != nil {
+		return Receipt{}, t.abort(ctx, err)
+	}
+	t.step(Verify, "mark", "")
+	digest, err := t.j.digest()
+	if err == nil {
+		err = t.putJSON("commit", map[string]any{"transaction_id": t.id, "attempt": t.attempt, "plan_digest": digest})
+	}
+	if errors.Is(err, errUnknown) {
+		return Receipt{}, fault.Errorf(fault.Unavailable, "state.unknown", "whether transaction %s is applied is known after the next start: %v", t.id, err)
+	}
+	if err != nil {
+		return Receipt{}, t.abort(ctx, err)
+	}
+	t.step(Verify, "marked", "")
+	return t.receipt(p.notes)
+}
+
+func (t *tx) writeJournal() error {
+	t.step(Prepare, "journal", "")
+	b, err := t.j.encode()
+	if err != nil {
+		return err
+	}
+	if err := t.put("journal", b); err != nil {
+		return err
+	}
+	t.step(Prepare, "journal_sync", "")
+	for _, dir := range []string{txDir, stateDir, ""} {
+		fd, err := t.w.at.open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err == nil {
+			err = errors.Join(unix.Fsync(fd), unix.Close(fd))
+		}
+		if err != nil {
+			return errors.Join(errUnknown, pathError(dir, err))
+		}
+	}
+	return nil
+}
+
+// change moves, syncs and verifies.
+func (t *tx) change(ctx context.Context) error {
+	if err := t.move(ctx); err != nil {
+		return err
+	}
+	t.step(Moving, "sync", "")
+	if err := t.sync(); err != nil {
+		return err
+	}
+	t.step(Verify, "verify", "")
+	return t.verify(ctx)
+}
+
+// abort rolls back and says why.
+func (t *tx) abort(ctx context.Context, cause error) error {
+	ctx = context.WithoutCancel(ctx) // half of it is no answer to a caller who went away
+	out, err := t.rollback(ctx)
+	var third errThird
+	if errors.As(cause, &third) {
+		cause = conflict("state.third_party_edit", "changed by somebody else during the apply", []string{third.path})
+	}
+	switch {
+	case err != nil:
+		return errors.Join(fault.Errorf(fault.Unavailable, "state.unknown", "transaction %s could not be taken back yet; recovery will do it", t.id), cause, err)
+	case len(out.Stuck) > 0:
+		var paths []string
+		for _, s := range out.Stuck {
+			paths = append(paths, s.Path)
+		}
+		return errors.Join(conflict("state.needs_attention", "changed by somebody else, and both versions are kept", paths), cause)
+	}
+	return errors.Join(cause, t.clear())
+}
+
+// receipt is made from the journal.
+func (t *tx) receipt(notes []Note) (Receipt, error) {
+	digest, err := t.j.digest()
+	r := Receipt{Tx: t.id, Attempt: t.attempt, PlanDigest: digest, Notes: notes}
+	r.Before, r.After = t.j.states()
+	r.BeforeDigest, r.AfterDigest = PathsDigest(r.Before), PathsDigest(r.After)
+	return r, err
+}
+
+// receiptOf is the receipt of an attempt that is committed and not finished.
+func (w *Workspace) receiptOf(ctx context.Context, id string, attempt int) (r Receipt, done bool, err error) {
+	t, err := w.reopen(id, attempt)
+	if errors.Is(err, unix.ENOENT) {
+		return Receipt{}, false, nil
+	}
+	if err != nil {
+		return Receipt{}, false, pathError(txDir, err)
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if m, err := t.marker(); err != nil || m != Committed {
+		return Receipt{}, false, err
+	}
+	if err := t.load(ctx); errors.Is(err, unix.ENOENT) {
+		return Receipt{}, true, fault.Errorf(fault.Conflict, "state.finished", "transaction %s is applied and being finished", id)
+	} else if err != nil {
+		return Receipt{}, true, err
+	}
+	r, err = t.receipt(nil)
+	return r, true, err
+}

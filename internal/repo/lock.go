@@ -1,0 +1,66 @@
+package repo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"roundtable/internal/fault"
+)
+
+// acquire waits until nobody else in this process changes the workspace, and
+// takes the lock that keeps other processes out; the kernel frees it when a
+// process dies. One that another process holds is a fault state.locked.
+func (w *Workspace) acquire(ctx context.Context) (release func() error, err error) {
+	select {
+	case w.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	f, err := w.lockFile()
+	if err != nil {
+		<-w.busy
+		return nil, err
+	}
+	return func() error {
+		err := f.Close()
+		<-w.busy
+		return err
+	}, nil
+}
+
+func (w *Workspace) lockFile() (*os.File, error) {
+	const rel = stateDir + "/lock"
+	p, err := w.at.parent(rel)
+	if err != nil {
+		return nil, pathError(rel, err)
+	}
+	fd, err := unix.Openat(p.dir, p.name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err = errors.Join(err, p.close()); err != nil {
+		return nil, pathError(rel, err)
+	}
+	f := os.NewFile(uintptr(fd), rel)
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		b := make([]byte, 32)
+		n, _ := f.ReadAt(b, 0) // only to name the holder; without it the fault is still right
+		err = fault.Errorf(fault.Unavailable, "state.locked", "another process changes %s", w.root).
+			With("pid", strings.TrimSpace(string(b[:n])))
+	}
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,89 @@
+package repo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// exchanges says whether renameat2 does what it says here. Before a probe it
+// is not relied on.
+func (w *Workspace) exchanges() bool {
+	w.probe.Lock()
+	defer w.probe.Unlock()
+	return w.exact != nil && *w.exact
+}
+
+// Probe tries what the file system under the root can do, and judges by what
+// the files then are: there are file systems that take the flags and ignore
+// them. The first answer is kept.
+func (w *Workspace) Probe(ctx context.Context) (ProbeResult, error) {
+	w.probe.Lock()
+	defer w.probe.Unlock()
+	r := ProbeResult{Openat2: !w.at.walk.Load(), SyncFS: syncfsReports()}
+	if w.exact == nil {
+		detail, err := w.tryRenames()
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return r, err
+		}
+		exact := detail == ""
+		w.exact = &exact
+		r.Detail = detail
+	}
+	r.AtomicDetect = *w.exact
+	return r, nil
+}
+
+// tryRenames says what renameat2 does wrong; nothing if all is well.
+func (w *Workspace) tryRenames() (detail string, err error) {
+	fd, err := w.at.open(stateDir+"/tmp", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return "", pathError(stateDir, err)
+	}
+	a, b := place{fd, "probe-" + rand.Text()}, place{fd, "probe-" + rand.Text()}
+	defer func() {
+		for _, p := range []place{a, b} {
+			if err2 := unix.Unlinkat(fd, p.name, 0); err2 != nil && !errors.Is(err2, unix.ENOENT) {
+				err = errors.Join(err, err2)
+			}
+		}
+		err = errors.Join(err, unix.Close(fd))
+	}()
+	inode := map[place]uint64{}
+	for _, p := range []place{a, b} {
+		if inode[p], err = newFile(p); err != nil {
+			return "", pathError(stateDir, err)
+		}
+	}
+	is := func(p place, want uint64) bool {
+		s, st, err := p.stat()
+		return err == nil && s.Kind == "file" && st.Ino == want
+	}
+	if err := rename(a, b, unix.RENAME_EXCHANGE); err != nil {
+		return fmt.Sprintf("RENAME_EXCHANGE: %v", err), nil
+	}
+	if !is(a, inode[b]) || !is(b, inode[a]) {
+		return "RENAME_EXCHANGE does not exchange", nil
+	}
+	if err := rename(a, b, unix.RENAME_NOREPLACE); !errors.Is(err, unix.EEXIST) {
+		return fmt.Sprintf("RENAME_NOREPLACE onto a file answers %v", err), nil
+	}
+	if !is(a, inode[b]) || !is(b, inode[a]) {
+		return "RENAME_NOREPLACE replaces", nil
+	}
+	return "", nil
+}
+
+// newFile makes an empty file and returns its inode.
+func newFile(p place) (uint64, error) {
+	fd, err := unix.Openat(p.dir, p.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	var st unix.Stat_t
+	err = errors.Join(unix.Fstat(fd, &st), unix.Close(fd))
+	return st.Ino, err
+}

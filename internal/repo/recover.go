@@ -1,0 +1,126 @@
+package repo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Recover settles every transaction that a dead process left: one without a
+// journal is removed, one without a marker is rolled back. Committed ones are
+// returned and left as they are: report each to the log, then call Finish.
+// It may be called at any time, and again.
+func (w *Workspace) Recover(ctx context.Context) (out []Recovered, err error) {
+	release, err := w.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	return w.settleAll(ctx)
+}
+
+// settleAll is Recover for the holder of the lock.
+func (w *Workspace) settleAll(ctx context.Context) ([]Recovered, error) {
+	fd, err := w.at.open(txDir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, pathError(txDir, err)
+	}
+	folders, err := namesIn(fd)
+	if err != nil {
+		return nil, err
+	}
+	if len(folders) > 0 {
+		if _, err := w.Probe(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var out []Recovered
+	for _, f := range folders {
+		id, attempt, ok := parseTx(f)
+		if !ok {
+			continue // not made by us
+		}
+		t, err := w.reopen(id, attempt)
+		if err != nil {
+			return out, pathError(txDir+"/"+f, err)
+		}
+		r, err := t.settle(ctx)
+		if err = errors.Join(err, t.close()); err != nil {
+			return out, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// settle brings one transaction to its end, but for what its owner must do.
+func (t *tx) settle(ctx context.Context) (Recovered, error) {
+	r := Recovered{Tx: t.id, Attempt: t.attempt}
+	m, err := t.marker()
+	if err != nil {
+		return r, err
+	}
+	r.Marker = m
+	switch m {
+	case Committed:
+		notes, err := t.settled("attention")
+		r.Stuck, r.Kept = notes.Stuck, notes.Kept
+		return r, err
+	case Aborted:
+		notes, err := t.settled("aborted")
+		r.Kept = notes.Kept
+		return r, errors.Join(err, t.clear())
+	}
+	switch err := t.load(ctx); {
+	case errors.Is(err, unix.ENOENT):
+		return r, t.clear()
+	case errors.Is(err, errDamaged):
+		r.Marker, r.Stuck = Attention, []Stuck{{"", err.Error()}}
+		return r, nil
+	case err != nil:
+		return r, err
+	}
+	out, err := t.rollback(ctx)
+	r.Stuck, r.Kept, r.Marker = out.Stuck, out.Kept, Aborted
+	if len(out.Stuck) > 0 {
+		r.Marker = Attention
+		return r, err
+	}
+	if err == nil {
+		err = t.clear()
+	}
+	return r, err
+}
+
+// settled reads what a rollback or Finish wrote down; nothing if it wrote none.
+func (t *tx) settled(file string) (settlement, error) {
+	var s settlement
+	f, _, err := t.at(file).openFile()
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	err = json.NewDecoder(f).Decode(&s)
+	return s, errors.Join(err, f.Close())
+}
+
+// Outcome returns what the transaction's marker says.
+func (w *Workspace) Outcome(id string, attempt int) (Marker, error) {
+	if err := checkTx(id, attempt); err != nil {
+		return None, err
+	}
+	t, err := w.reopen(id, attempt)
+	if errors.Is(err, unix.ENOENT) {
+		return None, nil
+	}
+	if err != nil {
+		return None, pathError(txDir, err)
+	}
+	m, err := t.marker()
+	return m, errors.Join(err, t.close())
+}

@@ -1,0 +1,192 @@
+package repo
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"roundtable/internal/fault"
+	"roundtable/internal/patch"
+)
+
+// Head returns HEAD's commit; empty in a plain folder or before the first one.
+func (w *Workspace) Head(ctx context.Context) (string, error) {
+	if !w.Git() {
+		return "", nil
+	}
+	out, err := w.git(ctx, call{args: []string{"rev-parse", "--quiet", "--verify", "HEAD^{commit}"}, ok: []int{1}})
+	return strings.TrimSpace(string(out)), err
+}
+
+// ResolveCommit returns the full id of a commit that the repository has. rev
+// is an id of 7 digits or more; anything else, and an id that is unknown, is a
+// fault unknown_base.
+func (w *Workspace) ResolveCommit(ctx context.Context, rev string) (string, error) {
+	unknown := fault.Errorf(fault.Refused, "unknown_base", "the repository has no commit %q", rev)
+	if !w.Git() || len(rev) < 7 || len(rev) > 64 || strings.Trim(rev, "0123456789abcdef") != "" {
+		return "", unknown
+	}
+	out, err := w.git(ctx, call{args: []string{"rev-parse", "--quiet", "--verify", "--end-of-options", rev + "^{commit}"}, ok: []int{1, 128}})
+	if err != nil {
+		return "", err
+	}
+	id := strings.TrimSpace(string(out))
+	if !strings.HasPrefix(id, rev) {
+		return "", unknown
+	}
+	return id, nil
+}
+
+// Snapshot returns the base made of HEAD and the states of paths on disk.
+func (w *Workspace) Snapshot(ctx context.Context, paths []string) (Base, error) {
+	commit, err := w.Head(ctx)
+	if err != nil {
+		return Base{}, err
+	}
+	b := Base{Commit: commit, ObjectFormat: w.format, States: map[string]patch.State{}}
+	for _, p := range paths {
+		if b.States[p], err = w.stateOf(ctx, p); err != nil {
+			return Base{}, err
+		}
+	}
+	b.PathsDigest = PathsDigest(b.States)
+	return b, nil
+}
+
+// stateOf is what lies at a path, with its digest.
+func (w *Workspace) stateOf(ctx context.Context, rel string) (patch.State, error) {
+	if !w.ours(rel) {
+		return patch.State{Kind: patch.Special}, nil
+	}
+	return w.at.lookAt(ctx, rel)
+}
+
+// PathsDigest is the SHA-256 of states by path. Equal states have equal
+// digests, and the order in which they were added does not count.
+func PathsDigest(states map[string]patch.State) string {
+	h := sha256.New()
+	for _, p := range slices.Sorted(maps.Keys(states)) {
+		s := states[p]
+		fmt.Fprintf(h, "%s %s %d %s %s\x00", s.Kind, s.Mode, s.Size, s.SHA256, p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Changed returns the paths, sorted, that are not in the state given.
+func (w *Workspace) Changed(ctx context.Context, states map[string]patch.State) ([]string, error) {
+	var changed []string
+	for _, p := range slices.Sorted(maps.Keys(states)) {
+		now, err := w.stateOf(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if now != states[p] {
+			changed = append(changed, p)
+		}
+	}
+	return changed, nil
+}
+
+// Digest returns the base hash of a claim's resource. Kind "file": the SHA-256
+// of the bytes, or of a link's text. Kind "directory", of which path "" is the
+// whole tree: the SHA-256 of its sorted listing, with modes and contents, of
+// tracked files and untracked ones that are not ignored. The hash is empty
+// unless the resource is Present.
+func (w *Workspace) Digest(ctx context.Context, kind, path string) (Presence, string, error) {
+	if kind != "file" && kind != "directory" {
+		return "", "", fault.Errorf(fault.Invalid, "bad_resource", "no digest is defined for a %q", kind)
+	}
+	s := patch.State{Kind: patch.Dir}
+	var err error
+	if path != "" {
+		s, err = w.stateOf(ctx, path)
+	}
+	switch {
+	case errors.Is(err, unix.EACCES), fault.CodeOf(err) == "state.permission":
+		return Unreadable, "", nil
+	case err != nil:
+		return "", "", err
+	case s.Kind == patch.Absent:
+		return Missing, "", nil
+	case kind == "file" && (s.Kind == patch.File || s.Kind == patch.Symlink):
+		return Present, s.SHA256, nil
+	case kind == "file" || s.Kind != patch.Dir:
+		return Unreadable, "", nil // something else lies there
+	}
+	hash, err := w.listingDigest(ctx, path)
+	if fault.CodeOf(err) == "state.permission" {
+		return Unreadable, "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return Present, hash, nil
+}
+
+// listingDigest is the digest of a folder's listing.
+func (w *Workspace) listingDigest(ctx context.Context, dir string) (string, error) {
+	if !w.Git() {
+		m, err := w.manifest(ctx, dir, nil)
+		return m.digest(), err
+	}
+	x, err := w.private(ctx)
+	if err != nil {
+		return "", err
+	}
+	entries, err := x.listing(ctx, dir)
+	if err = errors.Join(err, x.close()); err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, e := range entries {
+		fmt.Fprintf(h, "%s %s %s\x00", e.mode, e.oid, strings.TrimPrefix(strings.TrimPrefix(e.path, dir), "/"))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// A linkCache keeps the gitlinks of an index that has not changed.
+type linkCache struct {
+	sync.Mutex
+	of    unix.Stat_t
+	links map[string]bool
+}
+
+// gitlinks returns the paths of the index that are other repositories.
+func (w *Workspace) gitlinks(ctx context.Context) (map[string]bool, error) {
+	if !w.Git() {
+		return nil, nil
+	}
+	w.links.Lock()
+	defer w.links.Unlock()
+	var st unix.Stat_t
+	if err := unix.Stat(w.index, &st); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	st.Atim = unix.Timespec{}
+	if w.links.links != nil && w.links.of == st {
+		return w.links.links, nil
+	}
+	out, err := w.git(ctx, call{args: []string{"ls-files", "--stage", "-z"}})
+	if err != nil {
+		return nil, err
+	}
+	links := map[string]bool{}
+	for _, r := range records(out) {
+		if head, path, ok := strings.Cut(r, "\t"); ok && strings.HasPrefix(head, "160000 ") {
+			links[path] = true
+		}
+	}
+	w.links.of, w.links.links = st, links
+	return links, nil
+}

@@ -1,0 +1,304 @@
+package repo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"roundtable/internal/fault"
+	"roundtable/internal/patch"
+)
+
+// few is the number up to which files and folders are synced one by one; above
+// it one syncfs is quicker.
+const few = 16
+
+// stage writes the after-images into their slots, and both images into the
+// blob store. Nothing in the work tree changes.
+func (t *tx) stage(ctx context.Context, p planned) error {
+	each := len(p.Ops) <= few || !syncfsReports()
+	for i, op := range p.Ops {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if op.Kind == remove {
+			continue
+		}
+		t.step(Prepare, "stage", string(op.Path))
+		if err := t.stageOne(ctx, i, op, p.content[i], each); err != nil {
+			return pathError(string(op.Path), err)
+		}
+	}
+	t.step(Prepare, "stage_sync", "")
+	if !each {
+		if err := unix.Syncfs(t.dir); err != nil {
+			return pathError(txDir, err)
+		}
+	}
+	if err := unix.Fsync(t.dir); err != nil {
+		return pathError(txDir, err)
+	}
+	t.step(Prepare, "images", "")
+	return t.images(ctx, p)
+}
+
+// images puts before- and after-images into the blob store. A before-image that
+// is no longer the one planned is stale.
+func (t *tx) images(ctx context.Context, p planned) error {
+	var sources []func() (io.ReadCloser, error)
+	var want, paths []string
+	for i, op := range p.Ops {
+		if op.Kind != create {
+			sources = append(sources, func() (io.ReadCloser, error) { return t.w.image(string(op.Path)) })
+			want, paths = append(want, op.Before.SHA256), append(paths, string(op.Path))
+		}
+		if op.Kind != remove {
+			sources = append(sources, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.content[i])), nil })
+			want, paths = append(want, op.After.SHA256), append(paths, string(op.Path))
+		}
+	}
+	got, err := t.w.o.Blobs.PutAll(ctx, sources)
+	if gone(err) || errors.Is(err, errNotRegular) {
+		return conflict("state.stale", "no longer as the proposal expects them", nil)
+	}
+	if err != nil {
+		return pathError("blobs", err)
+	}
+	var stale []string
+	for i := range got {
+		if got[i] != want[i] {
+			stale = append(stale, paths[i])
+		}
+	}
+	if len(stale) > 0 {
+		return conflict("state.stale", "no longer as the proposal expects them", stale)
+	}
+	return nil
+}
+
+// image opens the bytes of a file or the text of a link of the work tree.
+func (w *Workspace) image(rel string) (io.ReadCloser, error) {
+	p, err := w.at.parent(rel)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.image()
+	return r, errors.Join(err, p.close())
+}
+
+func (p place) image() (io.ReadCloser, error) {
+	if text, err := p.readlink(); err == nil {
+		return io.NopCloser(bytes.NewReader(text)), nil
+	}
+	f, _, err := p.openFile()
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// stageOne writes one after-image.
+func (t *tx) stageOne(ctx context.Context, i int, op operation, content []byte, sync bool) error {
+	like, err := t.w.modelOf(op)
+	if err != nil {
+		return err
+	}
+	if op.After.Kind == patch.Symlink {
+		err = t.stageLink(i, like, string(content))
+	} else {
+		err = t.stageFile(i, op, like, content, sync)
+	}
+	if err != nil {
+		return err
+	}
+	s, err := t.at(slot(i)).look(ctx)
+	if err == nil && s != op.After {
+		err = fault.Errorf(fault.Refused, "state.permission", "%s cannot be written with mode %s here", quote(string(op.Path)), op.After.Mode).With("path", string(op.Path))
+	}
+	return err
+}
+
+// A model is what a new file takes over: of the file it replaces, or of the
+// folder it comes into.
+type model struct {
+	file       bool // there is a regular file to be replaced
+	uid, gid   int  // -1: as it comes
+	perm       uint32
+	attrs      map[string][]byte
+	defaultACL []byte
+}
+
+// modelOf looks at what an operation replaces, else at the nearest folder.
+func (w *Workspace) modelOf(op operation) (model, error) {
+	m := model{uid: -1, gid: -1}
+	if op.Kind == replace {
+		p, err := w.at.parent(string(op.Path))
+		if err != nil {
+			return m, err
+		}
+		_, st, err := p.stat()
+		m.uid, m.gid = int(st.Uid), int(st.Gid)
+		if err == nil && op.Before.Kind == patch.File {
+			err = m.of(p)
+		}
+		return m, errors.Join(err, p.close())
+	}
+	for dir := path.Dir(string(op.Path)); ; dir = path.Dir(dir) {
+		fd, err := w.at.open(strings.TrimPrefix(dir, "."), unix.O_RDONLY|unix.O_DIRECTORY)
+		if gone(err) && dir != "." {
+			continue
+		}
+		if err != nil {
+			return m, err
+		}
+		var st unix.Stat_t
+		err = unix.Fstat(fd, &st)
+		if err == nil && st.Mode&unix.S_ISGID != 0 {
+			m.gid = int(st.Gid)
+		}
+		if err == nil {
+			m.defaultACL, err = xattr(fd, defaultACL)
+		}
+		return m, errors.Join(err, unix.Close(fd))
+	}
+}
+
+// of fills in what goes over from the file at a place.
+func (m *model) of(p place) error {
+	f, st, err := p.openFile()
+	if err != nil {
+		return err
+	}
+	m.file, m.perm = true, st.Mode&0o777
+	m.attrs, err = xattrs(int(f.Fd()))
+	return errors.Join(err, f.Close())
+}
+
+// permFor is the permission bits of a replaced file: kept, but that a change of
+// mode sets x where r is set, or clears it.
+func permFor(perm uint32, op operation) uint32 {
+	switch {
+	case op.Before.Mode == op.After.Mode:
+		return perm
+	case op.After.Mode == "100755":
+		return perm | perm&0o444>>2
+	}
+	return perm &^ 0o111
+}
+
+func (t *tx) stageLink(i int, like model, text string) error {
+	if err := unix.Symlinkat(text, t.dir, slot(i)); err != nil {
+		return err
+	}
+	if like.uid < 0 && like.gid < 0 {
+		return nil
+	}
+	return t.own(i, like)
+}
+
+// own gives a staged link the owner of what it replaces.
+func (t *tx) own(i int, like model) error {
+	_, st, err := t.at(slot(i)).stat()
+	if err != nil || (like.uid < 0 || int(st.Uid) == like.uid) && int(st.Gid) == like.gid {
+		return err
+	}
+	if err := unix.Fchownat(t.dir, slot(i), like.uid, like.gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fault.Errorf(fault.Refused, "state.permission", "the owner of a replaced link cannot be kept: %v", err)
+	}
+	return nil
+}
+
+// stageFile writes the bytes of a slot. A file that replaces one takes over its
+// owner, attributes and permission bits; a new one gets what the umask, the
+// folder's group and its default ACL make of 0666 or 0777.
+func (t *tx) stageFile(i int, op operation, like model, content []byte, sync bool) (err error) {
+	perm := uint32(permOf(op.After.Mode))
+	if like.file {
+		perm = 0o600
+	}
+	dir := t.dir
+	if !like.file && like.defaultACL != nil {
+		if dir, err = t.inheriting(i, like.defaultACL); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, unix.Close(dir)) }()
+	}
+	fd, err := unix.Openat(dir, slot(i), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), string(op.Path))
+	_, err = f.Write(content)
+	switch {
+	case err != nil:
+	case like.file:
+		err = dress(fd, string(op.Path), like.uid, like.gid, like.attrs, permFor(like.perm, op))
+	case like.uid >= 0 || like.gid >= 0:
+		err = t.own2(fd, string(op.Path), like)
+	}
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil || dir == t.dir {
+		return err
+	}
+	return errors.Join(unix.Renameat(dir, slot(i), t.dir, slot(i)), unix.Unlinkat(t.dir, "acl-"+strconv.Itoa(i), unix.AT_REMOVEDIR))
+}
+
+// own2 gives a new file the group of its folder, or the owner of the link that
+// it replaces.
+func (t *tx) own2(fd int, rel string, like model) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	uid, gid := like.uid, like.gid
+	if uid < 0 {
+		uid = int(st.Uid)
+	}
+	if gid < 0 {
+		gid = int(st.Gid)
+	}
+	return dress(fd, rel, uid, gid, nil, st.Mode&0o777)
+}
+
+// inheriting makes a folder with a default ACL, so that the kernel makes of it
+// what it would in the real one.
+func (t *tx) inheriting(i int, acl []byte) (int, error) {
+	dir := "acl-" + strconv.Itoa(i)
+	if err := unix.Mkdirat(t.dir, dir, 0o700); err != nil {
+		return -1, err
+	}
+	fd, err := openat(t.dir, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Fsetxattr(fd, defaultACL, acl, 0); err != nil {
+		return -1, errors.Join(err, unix.Close(fd))
+	}
+	return fd, nil
+}
+
+// syncfsReports says whether syncfs returns write errors, as it does since
+// Linux 5.8.
+func syncfsReports() bool {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return false
+	}
+	release, _, _ := strings.Cut(unix.ByteSliceToString(u.Release[:]), "-")
+	parts := strings.SplitN(release, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return errors.Join(err1, err2) == nil && (major > 5 || major == 5 && minor >= 8)
+}
