@@ -131,7 +131,7 @@ func GitVersion(ctx context.Context, o Options) (string, error) {
 func (w *Workspace) git(ctx context.Context, c call) ([]byte, error) {
 	c.dir = w.root
 	c.config = slices.Concat(w.settings, c.config)
-	c.env = append(c.env, "GIT_DIR="+w.gitDir, "GIT_WORK_TREE="+w.root)
+	c.env = append([]string{"GIT_DIR=" + w.gitDir, "GIT_WORK_TREE=" + w.root}, c.env...) // of two, the later one counts
 	return w.o.run(ctx, c)
 }
 

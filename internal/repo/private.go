@@ -66,9 +66,9 @@ func (w *Workspace) filtersOff(ctx context.Context) ([]setting, error) {
 // git runs git on the private index and objects.
 func (x *private) git(ctx context.Context, c call) ([]byte, error) {
 	c.config = slices.Concat(x.filters, []setting{{"core.fsync", "none"}}, c.config)
-	c.env = append(c.env, "GIT_INDEX_FILE="+filepath.Join(x.dir, "index"), "GIT_LITERAL_PATHSPECS=1",
-		"GIT_OBJECT_DIRECTORY="+filepath.Join(x.dir, "objects"),
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+alternate(filepath.Join(x.w.commonDir, "objects")))
+	c.env = append([]string{"GIT_INDEX_FILE=" + filepath.Join(x.dir, "index"), "GIT_LITERAL_PATHSPECS=1",
+		"GIT_OBJECT_DIRECTORY=" + filepath.Join(x.dir, "objects"),
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + alternate(filepath.Join(x.w.commonDir, "objects"))}, c.env...)
 	return x.w.git(ctx, c)
 }
 

@@ -1,0 +1,246 @@
+package repo_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"roundtable/internal/blob"
+	"roundtable/internal/patch"
+	"roundtable/internal/repo"
+)
+
+// A job is what a process of its own does before it is killed.
+type job struct {
+	Root, Blobs string
+	Apply       []patch.Change // apply, then finish; else recover, then finish what is committed
+	KillAt      int            // the step, from 1, before which the process kills itself; 0 is never
+	UID         int
+}
+
+const jobEnv = "ROUNDTABLE_REPO_TEST_JOB"
+
+func TestMain(m *testing.M) {
+	if j := os.Getenv(jobEnv); j != "" {
+		os.Exit(child(j))
+	}
+	os.Exit(m.Run())
+}
+
+func child(text string) int {
+	var j job
+	err := json.Unmarshal([]byte(text), &j)
+	if err == nil {
+		err = j.do()
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+func (j job) do() error {
+	ctx := context.Background()
+	store, err := blob.Open(j.Blobs, blob.Options{})
+	if err != nil {
+		return err
+	}
+	steps := 0
+	w, err := repo.Open(ctx, j.Root, repo.Options{Blobs: store, Path: os.Getenv("PATH"), Step: func(s repo.Step) {
+		if steps++; steps == j.KillAt {
+			err := syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			panic(fmt.Sprint("still alive: ", err))
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	if j.Apply != nil {
+		_, err = w.Apply(ctx, "TX-K", 1, repo.Plan{Changes: j.Apply})
+		return errors.Join(err, w.Finish(ctx, "TX-K", 1))
+	}
+	all, err := w.Recover(ctx)
+	for _, r := range all {
+		fmt.Println(r.Marker)
+		if len(r.Stuck) > 0 {
+			err = errors.Join(err, fmt.Errorf("stuck: %v", r.Stuck))
+		} else if r.Marker == repo.Committed {
+			err = errors.Join(err, w.Finish(ctx, r.Tx, r.Attempt))
+		}
+	}
+	return err
+}
+
+// run runs the job in a process and says whether that was killed.
+func (j job) run(t *testing.T) (killed bool, out string) {
+	t.Helper()
+	b, err := json.Marshal(j)
+	must(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), jobEnv+"="+string(b))
+	if j.UID != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(j.UID), Gid: uint32(j.UID)}}
+	}
+	text, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL {
+			return true, string(text)
+		}
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return false, string(text)
+}
+
+// A killing is one workspace that processes are killed on.
+type killing struct {
+	root, blobs   string
+	before, after string
+}
+
+func newKilling(t *testing.T) killing {
+	t.Helper()
+	k := killing{root: t.TempDir(), blobs: t.TempDir()}
+	for p, s := range everyKind.files {
+		write(t, k.root, p, s)
+	}
+	must(t, os.Chmod(k.root, 0o755))
+	must(t, os.Chmod(filepath.Join(k.root, "empties/deep"), 0o750)) // a folder that goes and comes back with its bits
+	k.before = listing(t, k.root, false)
+	k.after = tree(t, after(everyKind.files, everyKind.changes))
+	return k
+}
+
+func (k killing) apply(killAt int) job {
+	return job{Root: k.root, Blobs: k.blobs, Apply: everyKind.changes, KillAt: killAt}
+}
+
+func (k killing) recovery(killAt int) job { return job{Root: k.root, Blobs: k.blobs, KillAt: killAt} }
+
+// state is "before", "after" or "mixed".
+func (k killing) state(t *testing.T) string {
+	t.Helper()
+	switch listing(t, k.root, false) {
+	case k.before:
+		return "before"
+	case k.after:
+		return "after"
+	}
+	return "mixed"
+}
+
+// settled fails the test unless the tree is whole and nothing is left behind.
+func (k killing) settled(t *testing.T, what string) string {
+	t.Helper()
+	s := k.state(t)
+	if s == "mixed" {
+		t.Fatalf("%s: mixed:\n%s", what, listing(t, k.root, true))
+	}
+	for _, dir := range []string{"tx", "tmp"} {
+		left, err := os.ReadDir(filepath.Join(k.root, ".roundtable", dir))
+		if err != nil || len(left) > 0 {
+			t.Fatalf("%s: left behind in %s: %v %v\n%s", what, dir, left, err, listing(t, k.root, true))
+		}
+	}
+	return s
+}
+
+func TestKilledApply(t *testing.T) {
+	stride := 9
+	if os.Getenv("ROUNDTABLE_LONG") != "" {
+		stride = 1
+	}
+	ended := map[string]int{}
+	n := 1
+	for ; ; n += stride {
+		k := newKilling(t)
+		if killed, _ := k.apply(n).run(t); !killed {
+			break
+		}
+		k.recovery(0).run(t)
+		ended[k.settled(t, fmt.Sprint("killed before step ", n))]++
+		if stride > 1 && n > 1 {
+			continue
+		}
+		k.recovery(0).run(t) // again: nothing to do
+		k.settled(t, "recovered twice")
+	}
+	t.Logf("%d steps: %v", n-1, ended)
+	if ended["before"] == 0 || ended["after"] == 0 {
+		t.Errorf("the kills did not reach both sides of the marker: %v", ended)
+	}
+}
+
+// Without recovery the same kills leave mixed trees: the test can fail.
+func TestKilledApplyWithoutRecovery(t *testing.T) {
+	mixed := 0
+	for n := 40; mixed == 0; n += 10 {
+		k := newKilling(t)
+		killed, _ := k.apply(n).run(t)
+		if k.state(t) == "mixed" {
+			mixed++
+		}
+		if !killed {
+			break
+		}
+	}
+	if mixed == 0 {
+		t.Error("no kill left a mixed tree")
+	}
+}
+
+func TestKilledRecovery(t *testing.T) {
+	strideN, strideM := 31, 17
+	if os.Getenv("ROUNDTABLE_LONG") != "" {
+		strideN, strideM = 1, 1
+	}
+	kills := 0
+	for n := 10; ; n += strideN {
+		over := false
+		for m := 1; ; m += strideM {
+			k := newKilling(t)
+			if killed, _ := k.apply(n).run(t); !killed {
+				over = true
+				break
+			}
+			killed, _ := k.recovery(m).run(t)
+			k.recovery(0).run(t)
+			k.settled(t, fmt.Sprintf("killed before step %d, and before step %d of recovery", n, m))
+			if !killed {
+				break
+			}
+			kills++
+		}
+		if over {
+			break
+		}
+	}
+	t.Logf("%d kills in recovery", kills)
+	if kills == 0 {
+		t.Error("recovery was never killed")
+	}
+}
+
+// Many processes die in turn on one workspace; the next apply settles each.
+func TestApplySettlesWhatWasLeft(t *testing.T) {
+	k := newKilling(t)
+	if killed, _ := k.apply(60).run(t); !killed {
+		t.Fatal("not killed")
+	}
+	if killed, out := k.apply(0).run(t); killed || strings.Contains(out, "stuck") {
+		t.Fatal(out)
+	}
+	if s := k.settled(t, "applied after a kill"); s != "after" {
+		t.Errorf("the tree is %s", s)
+	}
+}
