@@ -28,6 +28,9 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/patch": {nil, []string{"golang.org/x/text"}},
 	"internal/blob":  {[]string{"internal/fault"}, []string{"golang.org/x/sys"}},
 	"internal/repo":  {[]string{"internal/patch", "internal/fault"}, []string{"golang.org/x/sys"}},
+	// the supervisor, and the faults of a command line
+	"internal/sandbox": {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
+	"internal/runner":  {[]string{"internal/fault", "internal/sandbox"}, []string{"golang.org/x/sys"}},
 }
 
 // pure packages may not import these. Only their own imports count; tests are

@@ -1,0 +1,251 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// reportWait bounds the wait for a supervisor's report once its process has
+// ended: nothing but a stuck kernel makes it matter.
+const reportWait = 5 * time.Second
+
+// A Command is one that was started. Its methods may be called at once
+// by several goroutines.
+type Command struct {
+	backend Backend
+	network bool
+	cmd     *exec.Cmd
+	report  *os.File // the supervisor's report arrives here
+	done    chan struct{}
+
+	status Status // valid when done is closed
+	err    error
+
+	mu      sync.Mutex
+	control *os.File // nil once the supervisor has ended
+}
+
+// Start starts a command by a backend that Probe has found to work. It
+// returns when the supervisor has been started: that the command itself could
+// not be is told by Wait. An error is the machine's or the caller's fault and
+// never the command's. The caller must Wait.
+func Start(b Backend, s Spec) (*Command, error) {
+	if err := s.check(b); err != nil {
+		return nil, err
+	}
+	o, err := s.order(b)
+	if err != nil {
+		return nil, err
+	}
+	config, err := o.file()
+	if err != nil {
+		return nil, err
+	}
+	defer config.Close()
+	controlR, controlW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	defer controlR.Close()
+	reportR, reportW, err := os.Pipe()
+	if err != nil {
+		controlW.Close()
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	defer reportW.Close()
+	cmd, err := command(b, o)
+	if err == nil {
+		cmd.Env = s.Env
+		if cmd.Env == nil {
+			cmd.Env = []string{} // nil would be ours
+		}
+		cmd.Dir = "/"
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = reader(s.Stdin), writer(s.Stdout), writer(s.Stderr)
+		cmd.ExtraFiles = []*os.File{config, controlR, reportW}
+		c := &Command{backend: b, network: s.Network, cmd: cmd, report: reportR, control: controlW, done: make(chan struct{})}
+		started := make(chan error)
+		go c.own(started)
+		if err = <-started; err == nil {
+			return c, nil
+		}
+	}
+	controlW.Close()
+	reportR.Close()
+	return nil, fmt.Errorf("sandbox: start %s: %w", b, err)
+}
+
+// reader and writer keep a nil file from becoming a non-nil interface.
+func reader(f *os.File) io.Reader {
+	if f == nil {
+		return nil
+	}
+	return f
+}
+
+func writer(f *os.File) io.Writer {
+	if f == nil {
+		return nil
+	}
+	return f
+}
+
+// check refuses a Spec that can not be run.
+func (s Spec) check(b Backend) error {
+	switch {
+	case b.Level() == None:
+		return fmt.Errorf("sandbox: no backend %q", b)
+	case len(s.Argv) == 0:
+		return errors.New("sandbox: no command")
+	case len(s.Overlays) > 0 && b != UserNS:
+		return fmt.Errorf("sandbox: %s cannot make an overlay", b)
+	}
+	paths := append([]string{s.Path, s.Dir}, s.ReadWrite...)
+	paths = append(paths, s.ReadOnly...)
+	for _, o := range s.Overlays {
+		paths = append(paths, o.Lower, o.Scratch, o.At)
+	}
+	for _, p := range paths {
+		if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsRune(p, 0) {
+			return fmt.Errorf("sandbox: %q is no clean absolute path", p)
+		}
+	}
+	return nil
+}
+
+// own starts the supervisor and waits for it. One thread does both, and does
+// nothing else: the kernel ends the supervisor with the thread that started
+// it.
+func (c *Command) own(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := c.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	defer close(c.done)
+	waitErr := c.cmd.Wait()
+	c.mu.Lock()
+	c.control.Close()
+	c.control = nil
+	c.mu.Unlock()
+
+	defer c.report.Close()
+	var rep report
+	late := time.AfterFunc(reportWait, func() { c.report.SetReadDeadline(time.Unix(1, 0)) })
+	defer late.Stop()
+	err := json.NewDecoder(io.LimitReader(c.report, 1<<20)).Decode(&rep)
+	c.status, c.err = c.judge(rep, err, waitErr)
+}
+
+// judge makes a status of what the supervisor said.
+func (c *Command) judge(rep report, readErr, waitErr error) (Status, error) {
+	st := Status{Code: -1, Backend: c.backend, Level: None}
+	if readErr != nil {
+		// Of a PID namespace nothing outlives pid 1.
+		st.TreeEnded = c.backend.Level() == Namespace
+		return st, fmt.Errorf("sandbox: %s: the supervisor ended without a report (%v, %v)", c.backend, waitErr, readErr)
+	}
+	if rep.StartError != "" {
+		st.TreeEnded = true
+		return st, &StartError{Backend: c.backend, Reason: rep.StartError}
+	}
+	here, err := namespaces()
+	if err != nil {
+		return st, fmt.Errorf("sandbox: %w", err)
+	}
+	st.Level, st.Network = c.observed(rep, here)
+	st.Code, st.TreeEnded = rep.Code, rep.TreeEnded
+	if rep.Signal != 0 {
+		st.Code, st.Signal = -1, unix.SignalName(syscall.Signal(rep.Signal))
+	}
+	return st, nil
+}
+
+// observed returns the level and the network that a run really had.
+func (c *Command) observed(rep report, here map[string]string) (Level, string) {
+	own := func(kind string) bool { return rep.Namespaces[kind] != "" && rep.Namespaces[kind] != here[kind] }
+	network := "shared"
+	switch {
+	case own("net"):
+		network = "own"
+	case rep.Landlocked && !c.network:
+		network = "tcp_refused"
+	}
+	switch {
+	case own("user") && own("pid") && own("mnt") && own("ipc") && own("uts") && (c.network || network == "own"):
+		return Namespace, network
+	case rep.Landlocked:
+		return Landlock, network
+	}
+	return Process, network
+}
+
+// A StartError says why a command could not be started inside its sandbox.
+type StartError struct {
+	Backend Backend
+	Reason  string
+}
+
+func (e *StartError) Error() string { return fmt.Sprintf("sandbox: %s: %s", e.Backend, e.Reason) }
+
+// Terminate asks the command to end, by SIGTERM to its process group.
+func (c *Command) Terminate() error { return c.tell(askToEnd) }
+
+// Kill ends every process that the command started.
+func (c *Command) Kill() error { return c.tell(killTree) }
+
+// tell sends a control byte. A supervisor that has ended needs none.
+func (c *Command) tell(b byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.control == nil {
+		return nil
+	}
+	if _, err := c.control.Write([]byte{b}); err != nil && !errors.Is(err, unix.EPIPE) {
+		return fmt.Errorf("sandbox: tell the supervisor: %w", err)
+	}
+	return nil
+}
+
+// Destroy ends the supervisor itself, for when Kill had no effect: the command
+// may have stopped it, where the two share a PID namespace.
+func (c *Command) Destroy() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.control == nil {
+		return nil
+	}
+	var err error
+	if c.backend.Level() != Namespace {
+		err = killDescendants(c.cmd.Process.Pid) // not reaped before control is nil: the number is still its own
+	}
+	if kill := c.cmd.Process.Kill(); kill != nil && !errors.Is(kill, os.ErrProcessDone) {
+		err = errors.Join(err, kill)
+	}
+	return err
+}
+
+// Done is closed when the command and, so far as it can be known, its whole
+// tree have ended.
+func (c *Command) Done() <-chan struct{} { return c.done }
+
+// Wait waits for Done. An error, a *StartError among them, means that how the
+// command ended is not known or that it never ran; Status.TreeEnded is right
+// in any case.
+func (c *Command) Wait() (Status, error) {
+	<-c.done
+	return c.status, c.err
+}
