@@ -101,7 +101,11 @@ type sight struct {
 // probe runs a command by b that looks around and leaves a daemon behind, and
 // says what is not as b promises.
 func probe(ctx context.Context, b Backend, dir string) (string, error) {
-	dir, err := os.MkdirTemp(dir, "sandbox-probe-")
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	dir, err = os.MkdirTemp(dir, "sandbox-probe-")
 	if err != nil {
 		return "", err
 	}

@@ -95,8 +95,8 @@ type Overlay struct {
 	At      string `json:"at"`      // absolute; where the command sees it
 }
 
-// A Spec is one command to run. All paths are absolute and are the same inside
-// as outside.
+// A Spec is one command to run. All paths are absolute and clean and are the
+// same inside as outside; those of directories lead through no symbolic link.
 type Spec struct {
 	Path      string    // the executable
 	Argv      []string  // with the name first

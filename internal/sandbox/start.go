@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -111,17 +112,35 @@ func (s Spec) check(b Backend) error {
 	case len(s.Overlays) > 0 && b != UserNS:
 		return fmt.Errorf("sandbox: %s cannot make an overlay", b)
 	}
-	paths := append([]string{s.Path, s.Dir}, s.ReadWrite...)
-	paths = append(paths, s.ReadOnly...)
-	for _, o := range s.Overlays {
-		paths = append(paths, o.Lower, o.Scratch, o.At)
+	for _, v := range s.Overlays {
+		if err := overlayable(v); err != nil {
+			return err
+		}
 	}
-	for _, p := range paths {
+	for _, p := range s.paths() {
 		if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsRune(p, 0) {
 			return fmt.Errorf("sandbox: %q is no clean absolute path", p)
 		}
 	}
+	// A link would lead elsewhere in the sandbox than here.
+	for _, p := range append(slices.Clone(s.ReadOnly), s.ReadWrite...) {
+		if real, err := filepath.EvalSymlinks(p); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
+		} else if real != p {
+			return fmt.Errorf("sandbox: %q leads through a symbolic link, to %q", p, real)
+		}
+	}
 	return nil
+}
+
+// paths lists all paths of s.
+func (s Spec) paths() []string {
+	list := append([]string{s.Path, s.Dir}, s.ReadWrite...)
+	list = append(list, s.ReadOnly...)
+	for _, v := range s.Overlays {
+		list = append(list, v.Lower, v.Scratch, v.At)
+	}
+	return list
 }
 
 // own starts the supervisor and waits for it. One thread does both, and does
