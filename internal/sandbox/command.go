@@ -147,7 +147,7 @@ func bwrapArgs(o order, self string) []string {
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 		"--hostname", "sandbox", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL",
-		"--proc", "/proc", "--dev", "/dev",
+		"--info-fd", strconv.Itoa(infoFD), "--proc", "/proc", "--dev", "/dev",
 	}
 	if !o.Network {
 		args = append(args, "--unshare-net")

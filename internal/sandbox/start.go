@@ -18,10 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reportWait bounds the wait for a supervisor's report once its process has
-// ended: nothing but a stuck kernel makes it matter.
-const reportWait = 5 * time.Second
-
 // A Command is one that was started. Its methods may be called at once
 // by several goroutines.
 type Command struct {
@@ -29,6 +25,7 @@ type Command struct {
 	network bool
 	cmd     *exec.Cmd
 	report  *os.File // the supervisor's report arrives here
+	info    *os.File // bwrap says here which process is pid 1; else nil
 	done    chan struct{}
 
 	status Status // valid when done is closed
@@ -55,36 +52,59 @@ func Start(b Backend, s Spec) (*Command, error) {
 		return nil, err
 	}
 	defer config.Close()
-	controlR, controlW, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
-	}
-	defer controlR.Close()
-	reportR, reportW, err := os.Pipe()
-	if err != nil {
-		controlW.Close()
-		return nil, fmt.Errorf("sandbox: %w", err)
-	}
-	defer reportW.Close()
-	cmd, err := command(b, o)
+	c := &Command{backend: b, network: s.Network, done: make(chan struct{})}
+	theirs, err := c.pipes()
 	if err == nil {
-		cmd.Env = s.Env
-		if cmd.Env == nil {
-			cmd.Env = []string{} // nil would be ours
-		}
-		cmd.Dir = "/"
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = reader(s.Stdin), writer(s.Stdout), writer(s.Stderr)
-		cmd.ExtraFiles = []*os.File{config, controlR, reportW}
-		c := &Command{backend: b, network: s.Network, cmd: cmd, report: reportR, control: controlW, done: make(chan struct{})}
+		c.cmd, err = command(b, o)
+	}
+	if err == nil {
+		c.cmd.Env = append([]string{}, s.Env...) // nil would be ours
+		c.cmd.Dir = "/"
+		c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = reader(s.Stdin), writer(s.Stdout), writer(s.Stderr)
+		c.cmd.ExtraFiles = append([]*os.File{config}, theirs...)
 		started := make(chan error)
 		go c.own(started)
-		if err = <-started; err == nil {
-			return c, nil
+		err = <-started
+	}
+	closeAll(theirs...)
+	if err != nil {
+		closeAll(c.control, c.report, c.info)
+		return nil, fmt.Errorf("sandbox: start %s: %w", b, err)
+	}
+	return c, nil
+}
+
+// pipes makes the pipes to and from the supervisor and returns its ends, to be
+// inherited as controlFD, statusFD and infoFD.
+func (c *Command) pipes() (theirs []*os.File, err error) {
+	add := func(ours **os.File, write bool) {
+		if err != nil {
+			return
+		}
+		var r, w *os.File
+		if r, w, err = os.Pipe(); err != nil {
+			return
+		}
+		if write {
+			r, w = w, r
+		}
+		*ours = r
+		theirs = append(theirs, w)
+	}
+	add(&c.control, true)
+	add(&c.report, false)
+	if c.backend == Bubblewrap {
+		add(&c.info, false)
+	}
+	return theirs, err
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
 		}
 	}
-	controlW.Close()
-	reportR.Close()
-	return nil, fmt.Errorf("sandbox: start %s: %w", b, err)
 }
 
 // reader and writer keep a nil file from becoming a non-nil interface.
@@ -155,7 +175,11 @@ func (c *Command) own(started chan<- error) {
 	}
 	started <- nil
 	defer close(c.done)
-	waitErr := c.cmd.Wait()
+	first, err := c.first()
+	if err == nil && first >= 0 {
+		defer unix.Close(first)
+	}
+	waitErr := errors.Join(err, c.cmd.Wait())
 	c.mu.Lock()
 	c.control.Close()
 	c.control = nil
@@ -163,20 +187,55 @@ func (c *Command) own(started chan<- error) {
 
 	defer c.report.Close()
 	var rep report
-	late := time.AfterFunc(reportWait, func() { c.report.SetReadDeadline(time.Unix(1, 0)) })
+	late := time.AfterFunc(endWait, func() { c.report.SetReadDeadline(time.Unix(1, 0)) })
 	defer late.Stop()
-	err := json.NewDecoder(io.LimitReader(c.report, 1<<20)).Decode(&rep)
-	c.status, c.err = c.judge(rep, err, waitErr)
+	if err = json.NewDecoder(io.LimitReader(c.report, 1<<20)).Decode(&rep); err != nil {
+		c.status = Status{Code: -1, Backend: c.backend, Level: None, TreeEnded: c.gone(first)}
+		c.err = fmt.Errorf("sandbox: %s: the supervisor ended without a report (%v, %v)", c.backend, waitErr, err)
+		return
+	}
+	c.status, c.err = c.judge(rep)
+}
+
+// first returns a descriptor of the process that bwrap made pid 1, and -1 if
+// it is not bwrap that was started or it made none.
+func (c *Command) first() (int, error) {
+	if c.info == nil {
+		return -1, nil
+	}
+	defer c.info.Close()
+	var info struct {
+		PID int `json:"child-pid"`
+	}
+	if err := json.NewDecoder(io.LimitReader(c.info, 1<<16)).Decode(&info); err != nil {
+		return -1, nil // bwrap failed before; its status and its words say why
+	}
+	fd, err := unix.PidfdOpen(info.PID, 0)
+	if err != nil {
+		return -1, fmt.Errorf("pidfd_open: %w", err)
+	}
+	if parent, _ := parentOf(info.PID); parent != c.cmd.Process.Pid {
+		unix.Close(fd)
+		return -1, nil // it has ended, and its number may be another's
+	}
+	return fd, nil
+}
+
+// gone reports whether nothing of the command is left after its supervisor
+// ended without a report. Of a PID namespace nothing outlives pid 1.
+func (c *Command) gone(first int) bool {
+	switch {
+	case c.backend == UserNS:
+		return true // that was pid 1
+	case c.backend == Bubblewrap && first >= 0:
+		return awaitEnd(first) == nil
+	}
+	return false
 }
 
 // judge makes a status of what the supervisor said.
-func (c *Command) judge(rep report, readErr, waitErr error) (Status, error) {
+func (c *Command) judge(rep report) (Status, error) {
 	st := Status{Code: -1, Backend: c.backend, Level: None}
-	if readErr != nil {
-		// Of a PID namespace nothing outlives pid 1.
-		st.TreeEnded = c.backend.Level() == Namespace
-		return st, fmt.Errorf("sandbox: %s: the supervisor ended without a report (%v, %v)", c.backend, waitErr, readErr)
-	}
 	if rep.StartError != "" {
 		st.TreeEnded = true
 		return st, &StartError{Backend: c.backend, Reason: rep.StartError}

@@ -50,7 +50,7 @@ type supervisor struct {
 // status says nothing.
 func supervise() int {
 	status := os.NewFile(statusFD, "status")
-	for _, fd := range []int{configFD, controlFD, statusFD} {
+	for _, fd := range []int{configFD, controlFD, statusFD, infoFD} {
 		unix.CloseOnExec(fd)
 	}
 	rep, err := superviseOrder()

@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// endWait bounds the wait for what a killed process still has to do: nothing
+// but a stuck kernel or disk makes it matter.
+const endWait = 5 * time.Second
+
 // killDescendants kills every process below root, which itself stays. It stops
 // them all first, until a look finds none that runs: so none can start another
-// behind its back, however fast they fork.
+// behind its back, however fast they fork. Then it waits for their end.
 //
 // Each is held by a descriptor before its parent is looked at again, so that a
 // number that has gone to a stranger in between is never signalled.
@@ -59,7 +64,28 @@ func killDescendants(root int) error {
 			return fmt.Errorf("kill process %d: %w", pid, err)
 		}
 	}
+	for pid, fd := range held {
+		if err := awaitEnd(fd); err != nil {
+			return fmt.Errorf("process %d: %w", pid, err)
+		}
+	}
 	return nil
+}
+
+// awaitEnd waits for a process that was killed to end.
+func awaitEnd(pidfd int) error {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(endWait/time.Millisecond))
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return fmt.Errorf("poll: %w", err)
+		case n == 0:
+			return fmt.Errorf("still there %v after it was killed", endWait)
+		default:
+			return nil
+		}
+	}
 }
 
 // descendants lists the live processes below root, parents first.
