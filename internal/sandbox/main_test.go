@@ -37,6 +37,8 @@ var helpers = map[string]func([]string) error{
 	"hold":    hold,
 	"service": service,
 	"bomb":    bomb,
+	"dial":    dial,
+	"serve":   serve,
 }
 
 // helper returns a Spec that runs a helper in a directory of its own.

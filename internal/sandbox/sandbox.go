@@ -91,7 +91,7 @@ type Limits struct {
 // written kept in Scratch and Lower never changed.
 type Overlay struct {
 	Lower   string `json:"lower"`   // absolute; never written
-	Scratch string `json:"scratch"` // absolute; an empty directory on a writable file system
+	Scratch string `json:"scratch"` // absolute; need not exist; has a directory of mode 0 below it afterwards
 	At      string `json:"at"`      // absolute; where the command sees it
 }
 
