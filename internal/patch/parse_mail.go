@@ -9,9 +9,12 @@ import (
 type diffstat struct {
 	line                  int
 	files, added, removed int
+	binary                bool // git counted no lines of some file
 }
 
 var statLine = regexp.MustCompile(`^ ([0-9]{1,9}) files? changed(?:, ([0-9]{1,9}) insertions?\(\+\))?(?:, ([0-9]{1,9}) deletions?\(-\))?$`)
+
+var statBinary = regexp.MustCompile(` \| +Bin( [0-9]+ -> [0-9]+ bytes)?$`)
 
 // preamble reads up to the first section: nothing, or the head of one mail or
 // of one commit as git show prints it. Message tells that the head was a mail
@@ -26,7 +29,7 @@ func preamble(s *scanner) (stat *diffstat, message bool, r *Refusal) {
 	if !mail && !isShow(l) {
 		return nil, false, unaccounted(s, l)
 	}
-	dashes := false
+	dashes, binary := false, false
 	for s.next(); !s.sectionAt(s.pos); s.next() {
 		if s.eof() {
 			return nil, false, refuse(NotADiff, s.line-1, "", "the mail has no diff")
@@ -40,9 +43,10 @@ func preamble(s *scanner) (stat *diffstat, message bool, r *Refusal) {
 		case string(l) == "---":
 			dashes = true
 		case dashes:
+			binary = binary || statBinary.Match(l)
 			if m := statLine.FindSubmatch(l); m != nil {
 				n := func(b []byte) int { v, _ := strconv.Atoi(string(b)); return v } // "" is 0; the pattern admits digits only
-				stat = &diffstat{s.line, n(m[1]), n(m[2]), n(m[3])}
+				stat = &diffstat{s.line, n(m[1]), n(m[2]), n(m[3]), binary}
 			}
 		}
 	}
@@ -54,7 +58,7 @@ func (d *diffstat) check(sections []*section) *Refusal {
 	if d == nil {
 		return nil
 	}
-	files, added, removed, binary := 0, 0, 0, false
+	files, added, removed, binary := 0, 0, 0, d.binary
 	for i, c := range sections {
 		// The two sections of a type change are one file to git.
 		if i == 0 || !(sections[i-1].deleted && c.created && string(sections[i-1].gitNames) == string(c.gitNames) && c.git) {

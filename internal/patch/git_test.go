@@ -1,0 +1,273 @@
+package patch_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"roundtable/internal/patch"
+)
+
+// A repo is a real Git repository, the oracle.
+type repo struct {
+	t   testing.TB
+	dir string
+}
+
+func newRepo(t testing.TB) repo {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git on this machine")
+	}
+	r := repo{t, t.TempDir()}
+	r.must(nil, "init", "-q")
+	return r
+}
+
+func (r repo) git(stdin []byte, args ...string) ([]byte, error) {
+	c := exec.CommandContext(r.t.Context(), "git", append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "gc.auto=0", "-c", "core.fsync=none"}, args...)...)
+	c.Dir = r.dir
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C",
+		"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com",
+		"GIT_AUTHOR_DATE=1700000000 +0000", "GIT_COMMITTER_DATE=1700000000 +0000",
+	}
+	c.Stdin = bytes.NewReader(stdin)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		err = fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, stderr.String())
+	}
+	return out, err
+}
+
+func (r repo) must(stdin []byte, args ...string) []byte {
+	r.t.Helper()
+	out, err := r.git(stdin, args...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+// store makes the work tree and index this tree and gives its id.
+func (r repo) store(t map[string]file) string {
+	r.t.Helper()
+	names, err := os.ReadDir(r.dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, n := range names {
+		if n.Name() == ".git" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(r.dir, n.Name())); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	for p, x := range t {
+		full := filepath.Join(r.dir, p)
+		err := os.MkdirAll(filepath.Dir(full), 0o755)
+		switch {
+		case err != nil:
+		case x.mode == "120000":
+			err = os.Symlink(x.data, full)
+		case x.mode == "100755":
+			err = os.WriteFile(full, []byte(x.data), 0o755)
+		default:
+			err = os.WriteFile(full, []byte(x.data), 0o644)
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.must(nil, "add", "-A")
+	return strings.TrimSpace(string(r.must(nil, "write-tree")))
+}
+
+// index spells the index as listing does.
+func (r repo) index() string {
+	var b strings.Builder
+	for l := range strings.SplitSeq(strings.TrimSuffix(string(r.must(nil, "ls-files", "-s", "-z")), "\x00"), "\x00") {
+		if head, p, ok := strings.Cut(l, "\t"); ok {
+			f := strings.Fields(head)
+			fmt.Fprintf(&b, "%s %s %q\n", f[0], f[1], p)
+		}
+	}
+	return b.String()
+}
+
+// applyTo takes the tree with this id through git apply --index.
+func (r repo) applyTo(tree string, data []byte, args ...string) error {
+	r.must(nil, "read-tree", "-u", "--reset", tree)
+	_, err := r.git(data, append([]string{"apply", "--index", "--whitespace=nowarn"}, args...)...)
+	return err
+}
+
+// A made patch is one that git wrote, with what it takes to apply it.
+type made struct {
+	data  []byte
+	args  []string // for git apply
+	o     patch.Options
+	named string // how it was made
+	bare  bool   // without prefixes
+}
+
+// diff makes a patch from tree a to tree b with random options.
+func (r repo) diff(f forest, a, b string) made {
+	m := made{}
+	opts := []string{"--binary"}
+	maybe := func(of ...string) {
+		if f.IntN(4) == 0 {
+			opts = append(opts, strings.Fields(f.pick(of...))...)
+		}
+	}
+	maybe("--full-index", "--abbrev=4", "--abbrev=12")
+	maybe("-U1", "-U10", "-U0", "-W", "--inter-hunk-context=3")
+	maybe("-M", "-C --find-copies-harder", "-B", "-B -M", "--no-renames", "-M30%")
+	maybe("--patience", "--histogram", "--minimal")
+	maybe("--text")
+	switch f.IntN(10) {
+	case 0:
+		opts, m.args, m.bare = append(opts, "--no-prefix"), []string{"-p0"}, true
+	case 1:
+		opts = append(opts, "--src-prefix=i/", "--dst-prefix=w/")
+	case 2:
+		two := 2
+		opts, m.args, m.o.Strip = append(opts, "--src-prefix=x/a/", "--dst-prefix=x/b/"), []string{"-p2"}, &two
+	}
+	if m.bare && f.IntN(2) == 0 {
+		m.o.Strip = new(int)
+	}
+	for _, o := range opts {
+		if o == "-U0" {
+			m.args = append(m.args, "--unidiff-zero")
+		}
+	}
+	pre := []string{"-c", "core.quotePath=" + f.pick("true", "false")}
+	var cmd []string
+	switch f.IntN(6) {
+	case 0, 1:
+		base := strings.TrimSpace(string(r.must([]byte("one\n"), "commit-tree", a)))
+		top := strings.TrimSpace(string(r.must([]byte("two\n\nbody\n"), "commit-tree", b, "-p", base)))
+		cmd = append(append([]string{"format-patch", "--stdout", "-1"}, opts...), top)
+		if f.IntN(2) == 0 {
+			cmd = append(append([]string{"show", f.pick("--stat", "--no-color"), "-p"}, opts...), top)
+		}
+	case 2:
+		cmd = append(append([]string{"diff", "-R"}, opts...), b, a)
+	default:
+		cmd = append(append([]string{"diff"}, opts...), a, b)
+	}
+	m.data, m.named = r.must(nil, append(pre, cmd...)...), strings.Join(cmd, " ")
+	return m
+}
+
+// TestGit takes random changes that git writes down through both engines:
+// what git apply --index gives, we give, byte and mode; and what we write
+// down, git takes.
+func TestGit(t *testing.T) {
+	rounds, seed := 150, uint64(1)
+	if os.Getenv("ROUNDTABLE_LONG") == "1" {
+		rounds, seed = 20000, 1_000_000
+	}
+	r := newRepo(t)
+	applied, ambiguous, refusedByGit := 0, 0, 0
+	for i := range rounds {
+		f := newForest(seed + uint64(i))
+		old := f.tree()
+		new := f.change(old)
+		a, b := r.store(old), r.store(new)
+		if a == b {
+			continue
+		}
+		m := r.diff(f, a, b)
+		if err := r.applyTo(a, m.data, m.args...); err != nil {
+			refusedByGit++
+			continue
+		}
+		want := r.index()
+		tree := mapTree(old)
+		res, err := apply(m.data, m.o, tree)
+		var refusal *patch.Refusal
+		if errors.As(err, &refusal) && refusal.Class == patch.StripAmbiguous && m.bare {
+			ambiguous++
+			continue
+		}
+		if err != nil {
+			t.Errorf("seed %d: git %s: %v\n%s", seed+uint64(i), m.named, err, m.data)
+			continue
+		}
+		applied++
+		canonical := roundTrip(t, res, tree)
+		tree.Apply(res)
+		if got := listing(files(tree)); got != want {
+			t.Errorf("seed %d: git %s: we have\n%sgit has\n%s%s", seed+uint64(i), m.named, got, want, m.data)
+		}
+		if err := r.applyTo(a, canonical); err != nil {
+			t.Errorf("seed %d: git does not take what we write: %v\n%s", seed+uint64(i), err, canonical)
+		} else if got := r.index(); got != want {
+			t.Errorf("seed %d: what we write gives git\n%swant\n%s%s", seed+uint64(i), got, want, canonical)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d rounds: %d applied alike, %d ambiguous without prefix, %d refused by git", rounds, applied, ambiguous, refusedByGit)
+	if applied < rounds*8/10 {
+		t.Errorf("only %d of %d rounds compared anything", applied, rounds)
+	}
+}
+
+func apply(data []byte, o patch.Options, tree patch.Tree) (*patch.Result, error) {
+	p, err := patch.Parse(data, o)
+	if err != nil {
+		return nil, err
+	}
+	return patch.Apply(p, tree)
+}
+
+// roundTrip checks that the reverse of the result takes the tree after back to
+// the one before, and that the canonical patch of the result, which it
+// returns, gives the same result.
+func roundTrip(t testing.TB, res *patch.Result, before *patch.MapTree) []byte {
+	t.Helper()
+	old := listing(files(before))
+	after := mapTree(files(before))
+	after.Apply(res)
+	back, err := patch.Reverse(res, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo, err := apply(back, patch.Options{}, after)
+	if err != nil {
+		t.Fatalf("the reverse does not apply: %v\n%s", err, back)
+	}
+	undone := mapTree(files(after))
+	undone.Apply(undo)
+	if got := listing(files(undone)); got != old {
+		t.Fatalf("the reverse gives\n%swant\n%s%s", got, old, back)
+	}
+	images, err := patch.Images(res.Changes, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	canonical, err := patch.Format(images, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := apply(canonical, patch.Options{}, before)
+	if err != nil {
+		t.Fatalf("the canonical patch does not apply: %v\n%s", err, canonical)
+	}
+	if a, b := patch.AfterDigest(res.Changes), patch.AfterDigest(again.Changes); a != b && len(images) == len(again.Changes) {
+		t.Fatalf("the canonical patch gives another tree:\n%s", canonical)
+	}
+	return canonical
+}
