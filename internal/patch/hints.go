@@ -104,6 +104,14 @@ func (t *text) holds(h *Hunk, d side, see func([]byte) []byte) bool {
 	if len(pattern) == 0 || len(pattern) > t.len() {
 		return false
 	}
+	if at, _ := d.counts(h); h.context == 0 { // such a hunk has only its position
+		for i, x := range pattern {
+			if at < 0 || at+i >= t.len() || digest(t.line(at+i)) != x {
+				return false
+			}
+		}
+		return true
+	}
 	fail := make([]int32, len(pattern))
 	for k, j := 1, 0; k < len(pattern); k++ {
 		for j > 0 && pattern[k] != pattern[j] {

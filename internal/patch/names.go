@@ -35,16 +35,18 @@ func (c *section) namesAt(level int) (old, new string, r *Refusal) {
 	if len(c.gitNames) > maxNames {
 		return "", "", refuse(PathTooLong, c.line, "", "the names are longer than any path may be")
 	}
-	pairs, ok := gitPairs(c.gitNames, level, old, new)
-	switch {
-	case !ok:
-		return "", "", refuse(BadQuoting, c.line, "", "a quoted name is not as git writes it")
-	case len(pairs) > 1:
-		return "", "", refuse(AmbiguousName, c.line, "", "the diff --git line can be read as several pairs of names")
-	case len(pairs) == 0:
-		return "", "", refuse(InconsistentNames, c.line, "", "the header lines of the section name different files")
+	old, new, class := gitPair(c.gitNames, level, old, new)
+	switch class {
+	case "":
+		return old, new, nil
+	case BadQuoting:
+		r = refuse(class, c.line, "", "a quoted name is not as git writes it")
+	case AmbiguousName:
+		r = refuse(class, c.line, "", "the diff --git line can be split into two names in several ways, and nothing says which")
+	default:
+		r = refuse(class, c.line, "", "the header lines of the section name different files")
 	}
-	return pairs[0][0], pairs[0][1], nil
+	return "", "", r
 }
 
 // statedAt gives the paths that the lines other than "diff --git" state; ""
@@ -103,51 +105,54 @@ func plainName(a, b string) string {
 	return ""
 }
 
-// gitPairs gives the pairs of paths that the rest of a "diff --git" line can
-// mean at a level. Old and new are what other lines state; where they state
-// nothing, both paths must be the same. False: a quoted name is broken.
-func gitPairs(l []byte, level int, old, new string) (pairs [][2]string, ok bool) {
-	fits := func(x, y string) {
-		a, ok1 := strip(x, level)
-		b, ok2 := strip(y, level)
-		if !ok1 || !ok2 || old != "" && (a != old || b != new) || old == "" && a != b {
-			return
+// gitPair gives the pair of paths that the rest of a "diff --git" line means at
+// a level. Old and new are what other lines state; where they state nothing,
+// both paths must be the same. There is never more than one such pair: with
+// the lengths given the blank between them is, too.
+func gitPair(l []byte, level int, old, new string) (a, b string, r Class) {
+	fits := func(x, y string) bool {
+		var ok1, ok2 bool
+		a, ok1 = strip(x, level)
+		b, ok2 = strip(y, level)
+		return ok1 && ok2 && (old == "" && a == b || old != "" && a == old && b == new)
+	}
+	judge := func(x, y string) (string, string, Class) {
+		if fits(x, y) {
+			return a, b, ""
 		}
-		for _, p := range pairs {
-			if p == [2]string{a, b} {
-				return
-			}
-		}
-		pairs = append(pairs, [2]string{a, b})
+		return "", "", InconsistentNames
 	}
 	if hasPrefix(l, `"`) {
 		x, rest, ok := unquote(l)
 		if !ok || !hasPrefix(rest, " ") {
-			return nil, false
+			return "", "", BadQuoting
 		}
 		y := string(rest[1:])
 		if hasPrefix(rest, ` "`) {
 			var tail []byte
 			if y, tail, ok = unquote(rest[1:]); !ok || len(tail) > 0 {
-				return nil, false
+				return "", "", BadQuoting
 			}
 		}
-		fits(x, y)
-		return pairs, true
+		return judge(x, y)
 	}
 	// git quotes a name with a quote in it, so the first one begins the second name.
 	if i := bytes.Index(l, []byte(` "`)); i >= 0 {
 		y, tail, ok := unquote(l[i+1:])
 		if !ok || len(tail) > 0 {
-			return nil, false
+			return "", "", BadQuoting
 		}
-		fits(string(l[:i]), y)
-		return pairs, true
+		return judge(string(l[:i]), y)
 	}
 	for _, i := range splits(l, level, len(old), len(new)) {
-		fits(string(l[:i]), string(l[i+1:]))
+		if fits(string(l[:i]), string(l[i+1:])) {
+			return a, b, ""
+		}
 	}
-	return pairs, true
+	if old == "" && bytes.Count(l, []byte(" ")) > 1 {
+		return "", "", AmbiguousName
+	}
+	return "", "", InconsistentNames
 }
 
 // splits gives the blanks of l at which both sides, stripped, have the lengths

@@ -63,31 +63,36 @@ func (a *applier) judgePlace(i int) error {
 		case Absent, Dir:
 		}
 	}
+	if c.creates() || c.from != nil {
+		if ok, err := a.judgeName(i, path); err != nil || !ok {
+			return err
+		}
+	}
+	return a.judgeLink(i)
+}
+
+// judgeName judges a name that the section brings into the tree.
+func (a *applier) judgeName(i int, path string) (ok bool, err error) {
+	c := a.sections[i]
 	st, err := a.tree.Stat(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if st.Kind == Dir {
 		gone, err := a.after.gone(path)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if !gone {
 			a.refuse(i, DirConflict, c.line, path, "a folder is there")
-			return nil
+			return false, nil
 		}
 	}
-	if c.creates() || c.from != nil {
-		r, err := a.collision(path)
-		if err != nil {
-			return err
-		}
-		if r != nil {
-			a.refuse(i, r.Class, c.line, path, "%s", r.Detail)
-			return nil
-		}
+	r, err := a.collision(path)
+	if r != nil {
+		a.refuse(i, r.Class, c.line, path, "%s", r.Detail)
 	}
-	return a.judgeLink(i)
+	return r == nil, err
 }
 
 // parentAfter is what stands at a folder's name in the tree after: what the

@@ -69,7 +69,7 @@ func (f forest) content() string {
 
 func (f forest) file() file {
 	if f.IntN(10) == 0 {
-		return file{"120000", f.pick("plain", "src", "deep/x", "nowhere", "x y", "naïve")}
+		return file{"120000", f.pick("src", "nowhere", "no where", "nön")}
 	}
 	return file{f.pick("100644", "100644", "100644", "100755"), f.content()}
 }
