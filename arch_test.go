@@ -13,24 +13,21 @@ import (
 // it may import and which outside modules. A package that is not listed fails
 // the test: where a new one belongs is a decision.
 var layers = map[string]struct{ may, outside []string }{
-	"commands":        {[]string{"domain", "events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/policy", "internal/redact", "internal/wire"}, []string{"github.com/google/jsonschema-go"}},
-	"domain":          {[]string{"events", "internal/auth", "internal/fault", "internal/policy"}, []string{"golang.org/x/text"}},
-	"events":          {nil, []string{"github.com/oklog/ulid/v2"}},
-	"events/eventlog": {[]string{"events"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/oklog/ulid/v2"}},
-	"internal/auth":   {nil, nil},
-	"internal/fault":  {nil, nil},
-	"internal/op":     {[]string{"internal/auth", "internal/fault"}, []string{"github.com/google/jsonschema-go"}},
-	"internal/patch":  {nil, []string{"golang.org/x/text"}},
-	"internal/policy": {nil, []string{"github.com/bmatcuk/doublestar"}},
-	"internal/redact": {nil, nil},
-	"internal/wire":   {[]string{"internal/fault"}, nil},
-	"internal/fault": {nil, nil},
-	"internal/patch": {nil, []string{"golang.org/x/text"}},
-	"internal/blob":  {[]string{"internal/fault"}, []string{"golang.org/x/sys"}},
-	"internal/repo":  {[]string{"internal/patch", "internal/fault"}, []string{"golang.org/x/sys"}},
-	// the supervisor, and the faults of a command line
-	"internal/sandbox": {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
+	"commands":         {[]string{"domain", "events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/policy", "internal/redact", "internal/wire"}, []string{"github.com/google/jsonschema-go"}},
+	"domain":           {[]string{"events", "internal/auth", "internal/fault", "internal/policy"}, []string{"golang.org/x/text"}},
+	"events":           {nil, []string{"github.com/oklog/ulid/v2"}},
+	"events/eventlog":  {[]string{"events"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/oklog/ulid/v2"}},
+	"internal/auth":    {nil, nil},
+	"internal/blob":    {[]string{"internal/fault"}, []string{"golang.org/x/sys"}},
+	"internal/fault":   {nil, nil},
+	"internal/op":      {[]string{"internal/auth", "internal/fault"}, []string{"github.com/google/jsonschema-go"}},
+	"internal/patch":   {nil, []string{"golang.org/x/text"}},
+	"internal/policy":  {nil, []string{"github.com/bmatcuk/doublestar"}},
+	"internal/redact":  {nil, nil},
+	"internal/repo":    {[]string{"internal/patch", "internal/fault"}, []string{"golang.org/x/sys"}},
 	"internal/runner":  {[]string{"internal/fault", "internal/sandbox"}, []string{"golang.org/x/sys"}},
+	"internal/sandbox": {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
+	"internal/wire":    {[]string{"internal/fault"}, nil},
 }
 
 // pure packages may not import these. Only their own imports count; tests are
