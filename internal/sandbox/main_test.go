@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -37,6 +39,7 @@ var helpers = map[string]func([]string) error{
 	"hold":    hold,
 	"service": service,
 	"bomb":    bomb,
+	"fork":    forkBomb,
 	"dial":    dial,
 	"serve":   serve,
 }
@@ -100,10 +103,14 @@ func run(t *testing.T, b sandbox.Backend, s sandbox.Spec) (string, sandbox.Statu
 	return string(out), st, err
 }
 
+var machine = sync.OnceValues(func() (sandbox.Report, error) {
+	return sandbox.Probe(context.Background(), os.TempDir())
+})
+
 // works runs a test for each backend that works here, and names those that do
 // not; as root, again as an unprivileged user.
 func works(t *testing.T, f func(t *testing.T, b sandbox.Backend)) {
-	r, err := sandbox.Probe(t.Context(), t.TempDir())
+	r, err := machine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,4 +254,27 @@ func bomb(args []string) error {
 	}
 	fmt.Println(n)
 	return nil
+}
+
+// forkBomb forks until it may not, says so and goes on. All its processes hold
+// the lock.
+func forkBomb(args []string) error {
+	if err := lock(args[0], 0); err != nil {
+		return err
+	}
+	cmd := exec.Command("/bin/sh", "-c", "f() { while :; do f & done; }; f")
+	cmd.ExtraFiles = locked
+	complaints, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := complaints.Read(make([]byte, 100)); err != nil {
+		return err
+	}
+	fmt.Println("full")
+	_, err = io.Copy(io.Discard, complaints)
+	return err
 }
