@@ -21,6 +21,10 @@ type GoCaches struct {
 	Shared     bool
 }
 
+// paths returns where the directories are kept.
+func (g *GoCaches) paths() []*string { return []*string{&g.Root, &g.ModCache, &g.BuildCache} }
+
+// overlay reports whether the build cache needs one.
 func (g GoCaches) overlay() bool { return g.BuildCache != "" && !g.Shared }
 
 // readOnly lists what is to be mounted read-only.

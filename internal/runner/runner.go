@@ -130,6 +130,21 @@ func New(o Options) (*Runner, error) {
 	case o.Clock == nil:
 		return nil, errors.New("runner: no clock")
 	}
+	var err error
+	for _, dir := range append(o.Go.paths(), &o.Dir) {
+		if *dir == "" {
+			continue
+		}
+		if *dir, err = filepath.EvalSymlinks(*dir); err != nil {
+			return nil, fmt.Errorf("runner: %w", err)
+		}
+	}
+	o.ReadOnly = slices.Clone(o.ReadOnly)
+	for i := range o.ReadOnly {
+		if o.ReadOnly[i], err = filepath.EvalSymlinks(o.ReadOnly[i]); err != nil {
+			return nil, fmt.Errorf("runner: %w", err)
+		}
+	}
 	if o.MinLevel == "" {
 		o.MinLevel = sandbox.Process
 	}

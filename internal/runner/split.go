@@ -16,8 +16,9 @@ const MaxCommand = 32 << 10
 const shellSyntax = ";|&><`$"
 
 // Split splits a command into words as a POSIX shell would, without one:
-// blanks separate, '…' keeps all, "…" keeps all but \" \\ \$ and \`, and a
-// backslash elsewhere keeps the character after it. Nothing is expanded.
+// blanks separate, '…' keeps all, "…" keeps all but the backslash of \" \\ \$ \`
+// and of a line's end, and a backslash elsewhere keeps the character after it.
+// Nothing is expanded.
 //
 // It refuses, as a *fault.Error, what only a shell could do, line breaks
 // outside quotes, open quotes, NUL, invalid UTF-8, and a command that is empty
@@ -86,6 +87,9 @@ func take(word *strings.Builder, command string, i int) (int, error) {
 			switch {
 			case rest[j] == '"':
 				return j + 1, nil
+			case strings.HasPrefix(rest[j:], "\\\n"):
+				j++ // a shell joins the lines
+				continue
 			case rest[j] == '\\' && j+1 < len(rest) && strings.IndexByte("\"\\$`", rest[j+1]) >= 0:
 				j++
 			}

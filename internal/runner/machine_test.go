@@ -1,0 +1,121 @@
+package runner_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"roundtable/internal/runner"
+	"roundtable/internal/sandbox"
+)
+
+// smallDisk returns a directory on a file system of its own of 4 MiB.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skipf("cannot make a small disk: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
+}
+
+// goEnv returns a setting of the go command that runs this test.
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Skipf("no go command: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// TestGo runs a module's tests offline, with the host's caches and with a
+// module of them.
+func TestGo(t *testing.T) {
+	caches := runner.GoCaches{Root: goEnv(t, "GOROOT"), ModCache: goEnv(t, "GOMODCACHE"), BuildCache: goEnv(t, "GOCACHE")}
+	r := newRunner(t, func(o *runner.Options) { o.Go = caches })
+	report, _ := machine()
+	if b, ok := report.Choose(sandbox.Namespace, true); !ok || !b.Overlays() {
+		t.Skip("without an overlay of the build cache this takes long: the standard library is compiled")
+	}
+	tree := module(t)
+	before := count(t, caches.BuildCache)
+	for _, c := range []struct {
+		args  []string
+		state runner.State
+		says  string
+	}{
+		{[]string{"go", "test", "./..."}, runner.Passed, "ok  \texample.com/m"},
+		{[]string{"go", "test", "-run", "Fails", "-args", "fail"}, runner.Failed, "FAIL"},
+		{[]string{"go", "get", "example.com/none@v1.0.0"}, runner.Failed, "GOPROXY=off"},
+	} {
+		res := r.Run(t.Context(), runner.Spec{Argv: c.args, Tree: tree})
+		if res.State != c.state || !strings.Contains(res.Summary, c.says) {
+			t.Errorf("%q: %+v\n%s", c.args, res, res.Output.Bytes())
+		}
+	}
+	if after := count(t, caches.BuildCache); after > before+300 { // others may be building too
+		t.Errorf("the host's build cache has %d more entries", after-before)
+	}
+}
+
+// module returns a small module that needs another.
+func module(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	sum, err := os.ReadFile("../../go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.26.0\n\nrequire github.com/google/go-cmp v0.7.0\n",
+		"go.sum": string(sum),
+		"m_test.go": `package m
+
+import (
+	"net"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPasses(t *testing.T) {
+	if cmp.Diff(1, 1) != "" {
+		t.Error("differs")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
+func TestFails(t *testing.T) {
+	if len(os.Args) > 1 && os.Args[len(os.Args)-1] == "fail" {
+		t.Error("told to")
+	}
+}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func count(t *testing.T, dir string) int {
+	t.Helper()
+	n := 0
+	err := filepath.WalkDir(dir, func(string, os.DirEntry, error) error { n++; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
