@@ -28,6 +28,15 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/runner":  {[]string{"internal/fault", "internal/sandbox"}, []string{"golang.org/x/sys"}},
 	"internal/sandbox": {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
 	"internal/wire":    {[]string{"internal/fault"}, nil},
+	"events":          {nil, []string{"github.com/oklog/ulid/v2"}},
+	"events/eventlog": {[]string{"events"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/oklog/ulid/v2", "golang.org/x/mod"}},
+	"events/eventlog/logtest": {[]string{"events", "events/eventlog"},
+		[]string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp", "github.com/oklog/ulid/v2"}},
+	"events/eventlog/sqlitelog": {[]string{"events", "events/eventlog", "internal/sqlite"}, []string{"github.com/oklog/ulid/v2"}},
+	"internal/fault":            {nil, nil},
+	"internal/patch":            {nil, []string{"golang.org/x/text"}},
+	"internal/sqlite":           {[]string{"migrations"}, []string{"github.com/mattn/go-sqlite3"}},
+	"migrations":                {nil, nil},
 }
 
 // pure packages may not import these. Only their own imports count; tests are
