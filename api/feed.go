@@ -50,6 +50,7 @@ type FeedConfig struct {
 	Now     func() time.Time // the real time: deadlines of connections are made from it
 
 	MaxStreams, MaxStreamsOne int // 0: the constants
+	Ring                      int // how many events are kept rendered; 0: 4096
 	// Heartbeat is how long a stream is silent at most, Coalesce how soon one
 	// flush may follow another, WriteTime how long a client may refuse to
 	// read, Recheck how long a right is believed. 0: 15 s, 20 ms, 15 s, 5 s.
@@ -89,7 +90,7 @@ func NewFeed(cfg FeedConfig) (*Feed, error) {
 	if cfg.Log == nil || cfg.Known == nil || cfg.Metrics == nil || cfg.Logger == nil || cfg.Now == nil {
 		return nil, errors.New("api: the configuration of the feed lacks a part")
 	}
-	for p, v := range map[*int]int{&cfg.MaxStreams: MaxStreams, &cfg.MaxStreamsOne: MaxStreamsOne} {
+	for p, v := range map[*int]int{&cfg.MaxStreams: MaxStreams, &cfg.MaxStreamsOne: MaxStreamsOne, &cfg.Ring: ringFrames} {
 		if *p == 0 {
 			*p = v
 		}
@@ -202,7 +203,7 @@ func (f *Feed) add(recs []events.Record) error {
 	}
 	f.frames = append(f.frames, frames...)
 	drop := 0
-	for ; drop < len(f.frames)-1 && (len(f.frames)-drop > ringFrames || f.bytes > ringBytes); drop++ {
+	for ; drop < len(f.frames)-1 && (len(f.frames)-drop > f.Ring || f.bytes > ringBytes); drop++ {
 		f.bytes -= len(f.frames[drop].text)
 		f.frames[drop] = frame{} // readers have copies
 	}

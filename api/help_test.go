@@ -30,6 +30,17 @@ type fakeLog struct {
 	changed chan struct{}
 	reads   int
 	fail    error
+	failed  *sync.Once
+	told    chan struct{}
+}
+
+// breakDown makes reading fail from now on, and no longer if err is nil. It
+// returns a channel that is closed when a read has failed.
+func (l *fakeLog) breakDown(err error) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail, l.failed, l.told = err, new(sync.Once), make(chan struct{})
+	return l.told
 }
 
 func newLog() *fakeLog { return &fakeLog{changed: make(chan struct{})} }
@@ -55,6 +66,7 @@ func (l *fakeLog) Since(_ context.Context, at int64, limit int) ([]events.Record
 	defer l.mu.Unlock()
 	l.reads++
 	if l.fail != nil {
+		l.failed.Do(func() { close(l.told) })
 		return nil, l.fail
 	}
 	if at >= int64(len(l.recs)) {
@@ -167,6 +179,7 @@ type rig struct {
 	reg   *prometheus.Registry
 
 	client *http.Transport
+	config api.Config
 }
 
 type lockedBuffer struct {
@@ -215,6 +228,7 @@ func newRig(t *testing.T, change func(*api.Config, *api.FeedConfig)) *rig {
 		t.Fatal(err)
 	}
 	cfg.Ops, cfg.Extras = append(ops(), r.feed.Ops()...), r.feed.Extras()
+	r.config = cfg
 	h, err := api.New(cfg)
 	if err != nil {
 		t.Fatal(err)
