@@ -83,17 +83,15 @@ func (s *server) key(o op.Op, r *http.Request) (string, error) {
 		return "", nil
 	}
 	keys := r.Header.Values("Idempotency-Key")
-	key := strings.TrimSpace(strings.Join(keys, ""))
-	odd := func(c rune) bool { return c < ' ' || c > '~' }
 	switch {
-	case key == "" && !strings.Contains(o.Route, " /api/v1/"):
+	case len(keys) == 0 && !strings.Contains(o.Route, " /api/v1/"):
 		return s.newID(), nil
-	case key == "":
-		return "", fault.Errorf(fault.Invalid, "idempotency_key_required", "a call that changes something needs the header Idempotency-Key: a text of your own that is new for each new wish and the same when you repeat one")
-	case len(keys) > 1 || len(key) > 255 || strings.ContainsFunc(key, odd):
-		return "", fault.Errorf(fault.Invalid, "invalid_idempotency_key", "the header Idempotency-Key must stand once and be at most 255 printable ASCII characters")
+	case len(keys) == 0:
+		return "", op.CheckKey("")
+	case len(keys) > 1:
+		return "", fault.Errorf(fault.Invalid, "invalid_idempotency_key", "the header Idempotency-Key stands %d times", len(keys))
 	}
-	return key, nil
+	return strings.TrimSpace(keys[0]), op.CheckKey(keys[0])
 }
 
 // run answers an op.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"roundtable/events"
 	"roundtable/internal/auth"
@@ -30,7 +31,16 @@ func (q filter) matches(fr *frame, workspace string) bool {
 type eventListIn struct {
 	After int64 `json:"after,omitempty" jsonschema:"only events after this position" min:"0"`
 	Limit int   `json:"limit,omitempty" jsonschema:"how many, 50 if not given" min:"1" max:"200"`
+
+	Since time.Time `json:"since,omitzero" jsonschema:"only what happened at this time or later"`
+	Until time.Time `json:"until,omitzero" jsonschema:"only what happened before this time"`
 	filter
+}
+
+// finds reports whether r is one that is listed.
+func (in eventListIn) finds(r events.Record, workspace string) bool {
+	fr := frame{workspace: r.Workspace, typ: r.Type, stream: string(r.Stream), actor: r.Actor}
+	return in.matches(&fr, workspace) && !r.Time.Before(in.Since) && (in.Until.IsZero() || r.Time.Before(in.Until))
 }
 
 // scanPages bounds how many pages of the log one answer looks through for
@@ -91,7 +101,7 @@ func (f *Feed) list(ctx context.Context, c op.Call, in eventListIn) (op.Answer, 
 			return op.Answer{}, err
 		}
 		for _, r := range recs {
-			if at = r.Position; in.matches(&frame{workspace: r.Workspace, typ: r.Type, stream: string(r.Stream), actor: r.Actor}, c.Workspace) {
+			if at = r.Position; in.finds(r, c.Workspace) {
 				found = append(found, r)
 			}
 			if len(found) == in.Limit {

@@ -315,6 +315,7 @@ func TestStreamEnds(t *testing.T) {
 func TestEventList(t *testing.T) {
 	r := newRig(t, nil)
 	r.log.add(500, func(e *events.Record) {
+		e.Time = time.Unix(e.Position, 0).UTC()
 		if e.Position%2 == 0 {
 			e.Workspace = "WS-2"
 		}
@@ -348,6 +349,9 @@ func TestEventList(t *testing.T) {
 	}
 	if ids, _ := page("/api/v1/events?limit=3&actor=PR-1&stream=task/T-1", "auditor"); strings.Join(ids, " ") != "1 2 3" {
 		t.Errorf("of the server: %v", ids)
+	}
+	if ids, _ := page("/api/v1/events?since=1970-01-01T00:00:07Z&until=1970-01-01T00:00:10Z", "auditor"); strings.Join(ids, " ") != "7 8 9" {
+		t.Errorf("by time: %v", ids)
 	}
 	if a := r.do("GET", path+"?after=501", "agent", nil); a.code() != "position_beyond_head" {
 		t.Errorf("beyond the end: %d %s", a.status, a.raw)

@@ -99,12 +99,30 @@ func Of[I, O any](o Op, run func(context.Context, Call, I) (O, error)) Op {
 		if err := o.withinScope(c, in, scoped); err != nil {
 			return nil, err
 		}
-		if o.Writes() && strings.TrimSpace(c.Key) == "" {
-			return nil, fault.Errorf(fault.Invalid, "idempotency_key_required", "this call needs an idempotency key: a text of your own that is new for each new wish and the same when you repeat one")
+		if o.Writes() {
+			if err := CheckKey(c.Key); err != nil {
+				return nil, err
+			}
 		}
 		return run(ctx, c, i)
 	}
 	return o
+}
+
+// MaxKey bounds an idempotency key, in bytes.
+const MaxKey = 255
+
+// CheckKey checks an idempotency key: at most MaxKey printable ASCII characters
+// and not blank.
+func CheckKey(key string) error {
+	odd := func(c rune) bool { return c < ' ' || c > '~' }
+	switch {
+	case strings.TrimSpace(key) == "":
+		return fault.Errorf(fault.Invalid, "idempotency_key_required", "a call that changes something needs an idempotency key, over HTTP the header Idempotency-Key: a text of your own that is new for each new wish and the same when you repeat one")
+	case len(key) > MaxKey || strings.ContainsFunc(key, odd):
+		return fault.Errorf(fault.Invalid, "invalid_idempotency_key", "an idempotency key is at most %d printable ASCII characters", MaxKey)
+	}
+	return nil
 }
 
 // Allows checks whether the caller's kind, roles and token let it ask for o at
