@@ -37,14 +37,14 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/patch":            {nil, []string{"golang.org/x/text"}},
 	"internal/sqlite":           {[]string{"migrations"}, []string{"github.com/mattn/go-sqlite3"}},
 	"migrations":                {nil, nil},
-	"api":             {[]string{"events", "events/eventlog", "internal/auth", "internal/fault", "internal/op"}, []string{"github.com/go-chi/chi/v5", "github.com/google/jsonschema-go", "github.com/oklog/ulid/v2", "github.com/prometheus/client_golang"}},
-	"events":          {nil, []string{"github.com/oklog/ulid/v2"}},
-	"events/eventlog": {[]string{"events"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/oklog/ulid/v2"}},
-	"internal/auth":   {nil, nil},
-	"internal/fault":  {nil, nil},
-	"internal/op":     {[]string{"internal/auth", "internal/fault"}, []string{"github.com/google/jsonschema-go"}},
-	"internal/patch":  {nil, []string{"golang.org/x/text"}},
-	"internal/wire":   {[]string{"internal/fault"}, nil},
+	"api":                       {[]string{"events", "events/eventlog", "internal/auth", "internal/fault", "internal/op"}, []string{"github.com/go-chi/chi/v5", "github.com/google/jsonschema-go", "github.com/oklog/ulid/v2", "github.com/prometheus/client_golang"}},
+	"events":                    {nil, []string{"github.com/oklog/ulid/v2"}},
+	"events/eventlog":           {[]string{"events"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/oklog/ulid/v2"}},
+	"internal/auth":             {nil, nil},
+	"internal/fault":            {nil, nil},
+	"internal/op":               {[]string{"internal/auth", "internal/fault"}, []string{"github.com/google/jsonschema-go"}},
+	"internal/patch":            {nil, []string{"golang.org/x/text"}},
+	"internal/wire":             {[]string{"internal/fault"}, nil},
 }
 
 // pure packages may not import these. Only their own imports count; tests are
