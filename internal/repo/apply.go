@@ -91,10 +91,9 @@ func (t *tx) apply(ctx context.Context, p planned) (Receipt, error) {
 	if err := t.change(ctx); err != nil {
 		return Receipt{}, t.abort(ctx, err)
 	}
-	t.step(Verify, "mark", "")
 	digest, err := t.j.digest()
 	if err == nil {
-		err = t.putJSON("commit", map[string]any{"transaction_id": t.id, "attempt": t.attempt, "plan_digest": digest})
+		err = t.putJSON(Verify, "commit", map[string]any{"transaction_id": t.id, "attempt": t.attempt, "plan_digest": digest})
 	}
 	if errors.Is(err, errUnknown) {
 		return Receipt{}, fault.Errorf(fault.Unavailable, "state.unknown", "whether transaction %s is applied is known after the next start: %v", t.id, err)
@@ -107,12 +106,11 @@ func (t *tx) apply(ctx context.Context, p planned) (Receipt, error) {
 }
 
 func (t *tx) writeJournal() error {
-	t.step(Prepare, "journal", "")
 	b, err := t.j.encode()
 	if err != nil {
 		return err
 	}
-	if err := t.put("journal", b); err != nil {
+	if err := t.put(Prepare, "journal", b); err != nil {
 		return err
 	}
 	t.step(Prepare, "journal_sync", "")

@@ -56,7 +56,7 @@ func (t *tx) finish(ctx context.Context) error {
 		return err
 	}
 	if len(late.Stuck) > 0 {
-		if err := t.putJSON("attention", late); err != nil {
+		if err := t.putJSON(Finish, "attention", late); err != nil {
 			return err
 		}
 		var paths []string
@@ -162,7 +162,7 @@ func (t *tx) resolve(ctx context.Context) ([]Kept, error) {
 	}
 	m, err := t.marker()
 	if err == nil && m != Committed {
-		err = t.putJSON("aborted", settlement{Kept: kept})
+		err = t.putJSON(Finish, "aborted", settlement{Kept: kept})
 	}
 	if err != nil {
 		return kept, err

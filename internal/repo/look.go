@@ -120,6 +120,7 @@ func (p place) copyTo(ctx context.Context, w io.Writer) (patch.State, error) {
 	return patch.State{}, fmt.Errorf("%q: %w", p.name, unix.EAGAIN)
 }
 
+// errNotRegular means: what was to be opened is a folder or special by now.
 var errNotRegular = errors.New("not a regular file")
 
 // openFile opens a regular file to be read. A FIFO that was put in its place

@@ -103,6 +103,7 @@ func (t *tx) swapIn(i int, p place) error {
 	if err := link(p, t.at(aside(i))); err != nil {
 		return err
 	}
+	t.step(Moving, "replace_linked", string(t.j.Ops[i].Path))
 	return rename(t.at(slot(i)), p, 0)
 }
 

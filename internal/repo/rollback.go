@@ -68,11 +68,9 @@ func (t *tx) rollback(ctx context.Context) (settlement, error) {
 		return out, err
 	}
 	if len(out.Stuck) > 0 {
-		t.step(Back, "attention", "")
-		return out, t.putJSON("attention", out)
+		return out, t.putJSON(Back, "attention", out)
 	}
-	t.step(Back, "aborted", "")
-	return out, t.putJSON("aborted", out)
+	return out, t.putJSON(Back, "aborted", out)
 }
 
 // back settles one operation. It says why the path is stuck, if it is.

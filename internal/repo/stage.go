@@ -33,7 +33,7 @@ func (t *tx) stage(ctx context.Context, p planned) error {
 		}
 		t.step(Prepare, "stage", string(op.Path))
 		if err := t.stageOne(ctx, i, op, p.content[i], each); err != nil {
-			return pathError(string(op.Path), err)
+			return stale(string(op.Path), err)
 		}
 	}
 	t.step(Prepare, "stage_sync", "")
@@ -56,7 +56,10 @@ func (t *tx) images(ctx context.Context, p planned) error {
 	var want, paths []string
 	for i, op := range p.Ops {
 		if op.Kind != create {
-			sources = append(sources, func() (io.ReadCloser, error) { return t.w.image(string(op.Path)) })
+			sources = append(sources, func() (io.ReadCloser, error) {
+				r, err := t.w.image(string(op.Path))
+				return r, stale(string(op.Path), err)
+			})
 			want, paths = append(want, op.Before.SHA256), append(paths, string(op.Path))
 		}
 		if op.Kind != remove {
@@ -65,22 +68,30 @@ func (t *tx) images(ctx context.Context, p planned) error {
 		}
 	}
 	got, err := t.w.o.Blobs.PutAll(ctx, sources)
-	if gone(err) || errors.Is(err, errNotRegular) {
-		return conflict("state.stale", "no longer as the proposal expects them", nil)
-	}
 	if err != nil {
 		return pathError("blobs", err)
 	}
-	var stale []string
+	var moved []string
 	for i := range got {
 		if got[i] != want[i] {
-			stale = append(stale, paths[i])
+			moved = append(moved, paths[i])
 		}
 	}
-	if len(stale) > 0 {
-		return conflict("state.stale", "no longer as the proposal expects them", stale)
+	if len(moved) > 0 {
+		return conflict("state.stale", noLonger, moved)
 	}
 	return nil
+}
+
+const noLonger = "no longer as the proposal expects them"
+
+// stale is the error for a path that cannot be read any more: where somebody
+// took it away, that is a conflict.
+func stale(rel string, err error) error {
+	if gone(err) || errors.Is(err, errNotRegular) {
+		return conflict("state.stale", noLonger, []string{rel})
+	}
+	return pathError(rel, err)
 }
 
 // image opens the bytes of a file or the text of a link of the work tree.

@@ -123,7 +123,8 @@ func (t *tx) load(ctx context.Context) error {
 // put writes a file of the folder: temporary file, fsync, rename, fsync of the
 // folder. When it returns the file is durable; when it fails before the
 // rename the file is not there, and after it that is unknown.
-func (t *tx) put(file string, b []byte) error {
+func (t *tx) put(p Phase, file string, b []byte) error {
+	t.step(p, "write", file)
 	fd, err := unix.Openat(t.dir, file+".new", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return pathError(file, err)
@@ -133,9 +134,11 @@ func (t *tx) put(file string, b []byte) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return pathError(file, err)
 	}
+	t.step(p, "name", file)
 	if err := unix.Renameat(t.dir, file+".new", t.dir, file); err != nil {
 		return pathError(file, err)
 	}
+	t.step(p, "name_sync", file)
 	if err := unix.Fsync(t.dir); err != nil {
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
@@ -146,12 +149,12 @@ func (t *tx) put(file string, b []byte) error {
 var errUnknown = errors.New("written, but not known to be durable")
 
 // putJSON writes a file of the folder as JSON.
-func (t *tx) putJSON(file string, v any) error {
+func (t *tx) putJSON(p Phase, file string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return t.put(file, append(b, '\n'))
+	return t.put(p, file, append(b, '\n'))
 }
 
 // clear removes the folder: first all but the markers, then these, so that a

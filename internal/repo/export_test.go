@@ -1,0 +1,13 @@
+package repo
+
+// ForgetExchange makes the workspace go on as on a file system whose rename
+// flags do not work.
+func (w *Workspace) ForgetExchange() {
+	w.probe.Lock()
+	defer w.probe.Unlock()
+	exact := false
+	w.exact = &exact
+}
+
+// WalkComponents makes the workspace go on as on a kernel without openat2.
+func (w *Workspace) WalkComponents() { w.at.walk.Store(true) }
