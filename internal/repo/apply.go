@@ -82,6 +82,8 @@ func (t *tx) apply(ctx context.Context, p planned) (Receipt, error) {
 	if err == nil {
 		err = t.writeJournal()
 	}
+	t.w.moves.Lock() // until the tree is whole again, one way or the other
+	defer t.w.moves.Unlock()
 	switch {
 	case errors.Is(err, errUnknown):
 		return Receipt{}, t.abort(ctx, err)

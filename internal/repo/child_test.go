@@ -104,13 +104,14 @@ func (j job) run(t *testing.T) (killed bool, out string) {
 
 // A killing is one workspace that processes are killed on.
 type killing struct {
+	aside         bool
 	root, blobs   string
 	before, after string
 }
 
-func newKilling(t *testing.T) killing {
+func newKilling(t *testing.T, aside bool) killing {
 	t.Helper()
-	k := killing{root: t.TempDir(), blobs: t.TempDir()}
+	k := killing{root: memory(t), blobs: memory(t), aside: aside}
 	for p, s := range everyKind.files {
 		write(t, k.root, p, s)
 	}
@@ -122,10 +123,12 @@ func newKilling(t *testing.T) killing {
 }
 
 func (k killing) apply(killAt int) job {
-	return job{Root: k.root, Blobs: k.blobs, Apply: everyKind.changes, KillAt: killAt}
+	return job{Root: k.root, Blobs: k.blobs, Apply: everyKind.changes, KillAt: killAt, Aside: k.aside}
 }
 
-func (k killing) recovery(killAt int) job { return job{Root: k.root, Blobs: k.blobs, KillAt: killAt} }
+func (k killing) recovery(killAt int) job {
+	return job{Root: k.root, Blobs: k.blobs, KillAt: killAt, Aside: k.aside}
+}
 
 // state is "before", "after" or "mixed".
 func (k killing) state(t *testing.T) string {
@@ -156,28 +159,29 @@ func (k killing) settled(t *testing.T, what string) string {
 }
 
 func TestKilledApply(t *testing.T) {
-	stride := 5
-	if os.Getenv("ROUNDTABLE_LONG") != "" {
-		stride = 1
-	}
-	ended := map[string]int{}
-	n := 1
-	for ; ; n += stride {
-		k := newKilling(t)
-		if killed, _ := k.apply(n).run(t); !killed {
-			break
+	for _, aside := range []bool{false, true} {
+		ended := map[string]int{}
+		stride := 3
+		if os.Getenv("ROUNDTABLE_LONG") != "" {
+			stride = 1
 		}
-		k.recovery(0).run(t)
-		ended[k.settled(t, fmt.Sprint("killed before step ", n))]++
-		if stride > 1 && n > 1 {
-			continue
+		n := 1
+		for ; ; n += stride {
+			k := newKilling(t, aside)
+			if killed, _ := k.apply(n).run(t); !killed {
+				break
+			}
+			k.recovery(0).run(t)
+			ended[k.settled(t, fmt.Sprint("killed before step ", n))]++
+			if n%10 == 0 {
+				k.recovery(0).run(t) // again: nothing to do
+				k.settled(t, "recovered twice")
+			}
 		}
-		k.recovery(0).run(t) // again: nothing to do
-		k.settled(t, "recovered twice")
-	}
-	t.Logf("%d steps: %v", n-1, ended)
-	if ended["before"] == 0 || ended["after"] == 0 {
-		t.Errorf("the kills did not reach both sides of the marker: %v", ended)
+		t.Logf("%d steps: %v", n-1, ended)
+		if ended["before"] == 0 || ended["after"] == 0 {
+			t.Errorf("the kills did not reach both sides of the marker: %v", ended)
+		}
 	}
 }
 
@@ -185,7 +189,7 @@ func TestKilledApply(t *testing.T) {
 func TestKilledApplyWithoutRecovery(t *testing.T) {
 	mixed := 0
 	for n := 40; mixed == 0; n += 10 {
-		k := newKilling(t)
+		k := newKilling(t, false)
 		killed, _ := k.apply(n).run(t)
 		if k.state(t) == "mixed" {
 			mixed++
@@ -200,40 +204,33 @@ func TestKilledApplyWithoutRecovery(t *testing.T) {
 }
 
 func TestKilledRecovery(t *testing.T) {
-	strideN, strideM := 31, 17
+	strideN, strideM := 13, 7
 	if os.Getenv("ROUNDTABLE_LONG") != "" {
 		strideN, strideM = 1, 1
 	}
 	kills := 0
 	for n := 10; ; n += strideN {
-		over := false
-		for m := 1; ; m += strideM {
-			k := newKilling(t)
+		more := true
+		for m := 1; more; m += strideM {
+			k := newKilling(t, n%4 == 3)
 			if killed, _ := k.apply(n).run(t); !killed {
-				over = true
-				break
+				t.Logf("%d kills in recovery", kills)
+				if kills == 0 {
+					t.Error("recovery was never killed")
+				}
+				return
 			}
-			killed, _ := k.recovery(m).run(t)
+			more, _ = k.recovery(m).run(t)
 			k.recovery(0).run(t)
 			k.settled(t, fmt.Sprintf("killed before step %d, and before step %d of recovery", n, m))
-			if !killed {
-				break
-			}
 			kills++
 		}
-		if over {
-			break
-		}
-	}
-	t.Logf("%d kills in recovery", kills)
-	if kills == 0 {
-		t.Error("recovery was never killed")
 	}
 }
 
 // Many processes die in turn on one workspace; the next apply settles each.
 func TestApplySettlesWhatWasLeft(t *testing.T) {
-	k := newKilling(t)
+	k := newKilling(t, false)
 	if killed, _ := k.apply(60).run(t); !killed {
 		t.Fatal("not killed")
 	}

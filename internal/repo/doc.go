@@ -36,7 +36,7 @@ type Options struct {
 	MaxFiles  int           // files of a whole tree; 500,000
 	MaxOutput int64         // bytes of one git call's output; 256 MiB
 	Reserved  []string      // more paths, relative to the root, that are not the workspace's, such as a data folder
-	Step      func(Step)    // called before each step of the writer and of recovery; it must not call the Workspace
+	Step      func(Step)    // called before each step of the writer and of recovery; it must not wait for anything that reads the Workspace
 }
 
 // A Phase is the part of a transaction a step belongs to.

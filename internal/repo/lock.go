@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -44,9 +45,7 @@ func (w *Workspace) lockFile() (*os.File, error) {
 		return nil, pathError(rel, err)
 	}
 	f := os.NewFile(uintptr(fd), rel)
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	}
+	err = flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		b := make([]byte, 32)
 		n, _ := f.ReadAt(b, 0) // only to name the holder; without it the fault is still right
@@ -63,4 +62,37 @@ func (w *Workspace) lockFile() (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+func flock(fd, how int) error {
+	for {
+		if err := unix.Flock(fd, how); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// useTmp says, by a shared lock, that the folder of private indexes is in use,
+// and first removes what dead processes left in it if nobody else uses it.
+func (w *Workspace) useTmp() error {
+	fd, err := w.at.open(stateDir+"/tmp", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return pathError(stateDir, err)
+	}
+	w.tmp = os.NewFile(uintptr(fd), stateDir+"/tmp")
+	switch err := flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return flock(fd, unix.LOCK_SH)
+	case err != nil:
+		return fmt.Errorf("lock %s: %w", w.tmp.Name(), err)
+	}
+	root, err := os.OpenRoot(filepath.Join(w.root, stateDir, "tmp"))
+	if err != nil {
+		return err
+	}
+	left, err := w.tmp.Readdirnames(-1)
+	for _, n := range left {
+		err = errors.Join(err, root.RemoveAll(n))
+	}
+	return errors.Join(err, root.Close(), flock(fd, unix.LOCK_SH))
 }

@@ -59,6 +59,8 @@ func (w *Workspace) manifest(ctx context.Context, dir string, changes []patch.Ch
 // walk calls visit for every file and link below dir/rel, with the path
 // relative to dir. What does not belong to the tree is passed by.
 func (w *Workspace) walk(ctx context.Context, dir, rel string, visit func(rel string, p place) error) error {
+	w.moves.RLock()
+	defer w.moves.RUnlock()
 	left := w.o.MaxFiles
 	var step func(rel string) error
 	step = func(rel string) error {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -128,7 +129,7 @@ func (w *Workspace) operation(c patch.Change) (operation, error) {
 		op.Kind = replace
 	}
 	if sum := sha256.Sum256(c.Content); op.After != nothing && (op.After.SHA256 != hex.EncodeToString(sum[:]) || op.After.Size != int64(len(c.Content))) {
-		return bad("internal", "the content is not that of the after-state")
+		return operation{}, fmt.Errorf("%s: the content is not that of the after-state", quote(c.Path))
 	}
 	if (op.After.Kind == patch.Symlink) != (op.After.Mode == "120000") ||
 		(op.After.Kind == patch.File) != (op.After.Mode == "100644" || op.After.Mode == "100755") {

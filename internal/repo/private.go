@@ -83,6 +83,8 @@ func alternate(dir string) string {
 // snapshot brings the index to what lies on disk: tracked files, and untracked
 // ones that are not ignored. Objects are written only if asked for.
 func (x *private) snapshot(ctx context.Context, objects bool) error {
+	x.w.moves.RLock()
+	defer x.w.moves.RUnlock()
 	if _, err := x.git(ctx, call{args: []string{"update-index", "-q", "--really-refresh"}, ok: []int{1}}); err != nil {
 		return err
 	}

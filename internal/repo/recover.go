@@ -83,7 +83,9 @@ func (t *tx) settle(ctx context.Context) (Recovered, error) {
 	case err != nil:
 		return r, err
 	}
+	t.w.moves.Lock()
 	out, err := t.rollback(ctx)
+	t.w.moves.Unlock()
 	r.Stuck, r.Kept, r.Marker = out.Stuck, out.Kept, Aborted
 	if len(out.Stuck) > 0 {
 		r.Marker = Attention

@@ -21,7 +21,8 @@ type settlement struct {
 // rollback brings every path back to its before-state, by what lies at the
 // path and in the slot and by nothing else, and marks the transaction. It may
 // be interrupted anywhere and done again. Paths that somebody else has changed
-// are stuck: both versions stay where they are, and all others go back.
+// are stuck: both versions stay where they are, and all others go back. The
+// caller holds w.moves.
 func (t *tx) rollback(ctx context.Context) (settlement, error) {
 	var out settlement
 	back := func(i int, op operation) error {

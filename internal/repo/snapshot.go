@@ -52,6 +52,8 @@ func (w *Workspace) Snapshot(ctx context.Context, paths []string) (Base, error) 
 	if err != nil {
 		return Base{}, err
 	}
+	w.moves.RLock()
+	defer w.moves.RUnlock()
 	b := Base{Commit: commit, ObjectFormat: w.format, States: map[string]patch.State{}}
 	for _, p := range paths {
 		if b.States[p], err = w.stateOf(ctx, p); err != nil {
@@ -83,6 +85,8 @@ func PathsDigest(states map[string]patch.State) string {
 
 // Changed returns the paths, sorted, that are not in the state given.
 func (w *Workspace) Changed(ctx context.Context, states map[string]patch.State) ([]string, error) {
+	w.moves.RLock()
+	defer w.moves.RUnlock()
 	var changed []string
 	for _, p := range slices.Sorted(maps.Keys(states)) {
 		now, err := w.stateOf(ctx, p)

@@ -157,3 +157,15 @@ func must(t testing.TB, err error) {
 }
 
 func ctx(t testing.TB) context.Context { return t.Context() }
+
+// memory is a temporary folder on a file system without a disk, where the
+// machine has one: a killed process leaves the same there, sooner.
+func memory(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "repo-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return dir
+}

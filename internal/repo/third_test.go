@@ -65,8 +65,8 @@ var disturbances = map[string]func(root, outside, path string) (wrote bool){
 // reached.
 func disturb(t *testing.T, n int, what, path string, aside bool) bool {
 	t.Helper()
-	k := newKilling(t)
-	outside := t.TempDir()
+	k := newKilling(t, aside)
+	outside := memory(t)
 	for _, c := range everyKind.changes { // what a link could lead to
 		write(t, outside, filepath.Base(c.Path), "100644 outside\n")
 	}
@@ -77,7 +77,7 @@ func disturb(t *testing.T, n int, what, path string, aside bool) bool {
 			wrote = disturbances[what](k.root, outside, path)
 		}
 	}})
-	if aside {
+	if k.aside {
 		w.ForgetExchange()
 	}
 	name := fmt.Sprintf("%s %s before step %d", what, path, n)
@@ -159,7 +159,7 @@ func TestThirdParty(t *testing.T) {
 	slices.Sort(kinds)
 	if os.Getenv("ROUNDTABLE_LONG") == "" {
 		rnd := rand.New(rand.NewPCG(1, 2))
-		for range 50 {
+		for range 150 {
 			what, c := kinds[rnd.IntN(len(kinds))], everyKind.changes[rnd.IntN(len(everyKind.changes))]
 			disturb(t, 1+rnd.IntN(80), what, c.Path, rnd.IntN(5) == 0 && what != "replace")
 		}

@@ -31,7 +31,9 @@ type Workspace struct {
 	format                   string    // "sha1" or "sha256"
 	settings                 []setting // besides the hardened ones, of every call
 
+	tmp   *os.File      // locked while the workspace is open: then a private index may be a live one
 	busy  chan struct{} // holds one token: of whoever writes
+	moves sync.RWMutex  // held by whoever moves files, and shared by whoever reads several that belong together
 	probe sync.Mutex
 	exact *bool // what the probe found out about renameat2
 	links linkCache
@@ -72,14 +74,26 @@ func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 		return nil, err
 	}
 	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), reserved: slices.Clone(o.Reserved)}
-	if err := errors.Join(w.findGit(ctx), w.makeState()); err != nil {
-		return nil, errors.Join(err, at.f.Close())
+	err = w.findGit(ctx)
+	if err == nil {
+		err = w.makeState()
+	}
+	if err == nil {
+		err = w.useTmp()
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
 
 // Close releases the folder.
-func (w *Workspace) Close() error { return w.at.f.Close() }
+func (w *Workspace) Close() error {
+	if w.tmp == nil {
+		return w.at.f.Close()
+	}
+	return errors.Join(w.tmp.Close(), w.at.f.Close())
+}
 
 // Root returns the absolute path of the folder.
 func (w *Workspace) Root() string { return w.root }
