@@ -13,7 +13,16 @@ type binary struct {
 	data  []byte // the file, or the delta that makes it
 }
 
+// base85 is git's alphabet, and digit85 the value of each of its characters
+// plus one.
 const base85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+
+var digit85 = func() (d [256]byte) {
+	for i, c := range []byte(base85) {
+		d[c] = byte(i + 1)
+	}
+	return d
+}()
 
 // readBinary reads the forward part and, where it is given, the reverse part,
 // which is checked and dropped.
@@ -101,11 +110,11 @@ func decode85(out, l []byte) ([]byte, bool) {
 	for ; n > 0; n, l = n-4, l[5:] {
 		var v uint64
 		for _, c := range l[:5] {
-			d := bytes.IndexByte([]byte(base85), c)
-			if d < 0 {
+			d := digit85[c]
+			if d == 0 {
 				return out, false
 			}
-			v = v*85 + uint64(d)
+			v = v*85 + uint64(d-1)
 		}
 		if v > 0xffffffff {
 			return out, false

@@ -3,7 +3,6 @@ package patch
 import (
 	"bytes"
 	"fmt"
-	"hash/fnv"
 	"html"
 	"strings"
 )
@@ -11,32 +10,45 @@ import (
 // explainMost bounds the file in which the reason of a mismatch is looked for.
 const explainMost = 4 * mib
 
-// A view maps a line, with its LF, to what counts when it is compared.
+// A view maps a line, with its LF, to what counts when it is compared. Where
+// neither side has one of its marks it shows nothing new.
 type view struct {
-	hint Hint
-	why  string
-	see  func(line []byte) []byte
+	hint  Hint
+	why   string
+	marks string
+	see   func(line []byte) []byte
 }
 
 func views() []view {
 	plain := strings.NewReplacer("‘", "'", "’", "'", "‚", "'", "“", `"`, "”", `"`, "„", `"`, "«", `"`, "»", `"`,
 		"–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "\u00a0", " ", "\u202f", " ", "…", "...")
 	return []view{
-		{HintEOL, "they are, but for their line ends", func(l []byte) []byte {
-			return bytes.TrimSuffix(bytes.TrimSuffix(l, []byte("\n")), []byte("\r"))
+		{HintEOFNewline, "they are, but for the newline at the end of the file", "", trimLF},
+		{HintEOL, "they are, but for their line ends", "\r", func(l []byte) []byte { return bytes.TrimSuffix(trimLF(l), []byte("\r")) }},
+		{HintWhitespace, "they are, but for blanks and tabs", " \t", func(l []byte) []byte {
+			return bytes.ReplaceAll(bytes.ReplaceAll(l, []byte(" "), nil), []byte("\t"), nil)
 		}},
-		{HintEOFNewline, "they are, but for the newline at the end of the file", func(l []byte) []byte { return bytes.TrimSuffix(l, []byte("\n")) }},
-		{HintWhitespace, "they are, but for blanks and tabs", func(l []byte) []byte {
-			return bytes.Map(func(r rune) rune {
-				if r == ' ' || r == '\t' {
-					return -1
-				}
-				return r
-			}, l)
-		}},
-		{HintHTML, "they are, but for HTML entities", func(l []byte) []byte { return []byte(html.UnescapeString(string(l))) }},
-		{HintConfusable, "they are, but for typographic quotes, dashes or blanks", func(l []byte) []byte { return []byte(plain.Replace(string(l))) }},
+		{HintHTML, "they are, but for HTML entities", "&", func(l []byte) []byte { return []byte(html.UnescapeString(string(l))) }},
+		{HintConfusable, "they are, but for typographic quotes, dashes or blanks", "‘’‚“”„«»–—−‐‑\u00a0\u202f…", func(l []byte) []byte { return []byte(plain.Replace(string(l))) }},
 	}
+}
+
+func trimLF(l []byte) []byte { return bytes.TrimSuffix(l, []byte("\n")) }
+
+// shows reports whether a view can show something else than the bytes do.
+func (v view) shows(t *text, h *Hunk) bool {
+	if v.marks == "" { // the newline at the end: of the file, or of the hunk
+		return !bytes.HasSuffix(t.data, []byte("\n")) || bytes.Contains(h.body, []byte("\n\\"))
+	}
+	if bytes.ContainsAny(t.data, v.marks) {
+		return true
+	}
+	for l := range h.Lines() {
+		if bytes.ContainsAny(l.Text, v.marks) {
+			return true
+		}
+	}
+	return false
 }
 
 // explain refuses a hunk whose lines are not in the file, and says why when
@@ -45,16 +57,14 @@ func (t *text) explain(h *Hunk, d side) *Refusal {
 	r := refuse(ContextMismatch, h.Line, "", "the old lines of the hunk are not in the file")
 	if len(t.data) <= explainMost {
 		for _, v := range views() {
-			if !t.holds(h, d, v.see) {
+			if !v.shows(t, h) || !t.holds(h, d, v.see) {
 				continue
 			}
 			r.Hint = v.hint
 			r.Detail = "the old lines of the hunk are not in the file as they stand; " + v.why + "."
-			if v.hint == HintEOL && !t.lastLineOnly(h, d) {
+			if v.hint == HintEOL {
 				r.Class = EOLMismatch
 				r.Detail = fmt.Sprintf("the file has %s line ends, the hunk has others.", t.lineEnds())
-			} else if v.hint == HintEOL {
-				continue
 			}
 			return r
 		}
@@ -63,12 +73,6 @@ func (t *text) explain(h *Hunk, d side) *Refusal {
 		r.Detail += "; " + s
 	}
 	return r
-}
-
-// lastLineOnly reports whether only the newline at the end of the file differs:
-// then it is not the kind of line ends.
-func (t *text) lastLineOnly(h *Hunk, d side) bool {
-	return t.holds(h, d, func(l []byte) []byte { return bytes.TrimSuffix(l, []byte("\n")) })
 }
 
 func (t *text) lineEnds() string {
@@ -86,20 +90,16 @@ func (t *text) lineEnds() string {
 // as seen. Lines are compared by their hash: a wrong match would only give a
 // wrong hint.
 func (t *text) holds(h *Hunk, d side, see func([]byte) []byte) bool {
-	digest := func(l []byte) uint64 {
-		f := fnv.New64a()
-		f.Write(see(l))
-		return f.Sum64()
+	digest := func(l []byte) uint64 { // FNV-1a
+		sum := uint64(14695981039346656037)
+		for _, c := range see(l) {
+			sum = (sum ^ uint64(c)) * 1099511628211
+		}
+		return sum
 	}
 	var pattern []uint64
-	for l := range h.Lines() {
-		if l.Op == ' ' || l.Op == byte(d) {
-			line := bytes.Clone(l.Text)
-			if !l.NoEOL {
-				line = append(line, '\n')
-			}
-			pattern = append(pattern, digest(line))
-		}
+	for l := range h.side(d) {
+		pattern = append(pattern, digest(h.bytes(l)))
 	}
 	if len(pattern) == 0 || len(pattern) > t.len() {
 		return false
@@ -112,16 +112,7 @@ func (t *text) holds(h *Hunk, d side, see func([]byte) []byte) bool {
 		}
 		return true
 	}
-	fail := make([]int32, len(pattern))
-	for k, j := 1, 0; k < len(pattern); k++ {
-		for j > 0 && pattern[k] != pattern[j] {
-			j = int(fail[j-1])
-		}
-		if pattern[k] == pattern[j] {
-			j++
-		}
-		fail[k] = int32(j)
-	}
+	fail := prefixTable(len(pattern), func(a, b int) bool { return pattern[a] == pattern[b] })
 	for i, j := 0, 0; i < t.len(); i++ {
 		x := digest(t.line(i))
 		for j > 0 && x != pattern[j] {
@@ -140,15 +131,12 @@ func (t *text) holds(h *Hunk, d side, see func([]byte) []byte) bool {
 // firstDifference names the first line that is not as the hunk states it.
 func (t *text) firstDifference(h *Hunk, d side) string {
 	i, _ := d.counts(h)
-	for l := range h.Lines() {
-		if l.Op != ' ' && l.Op != byte(d) {
-			continue
-		}
+	for l := range h.side(d) {
 		if i >= t.len() {
 			return fmt.Sprintf("the file has %d lines, the hunk wants line %d", t.len(), i+1)
 		}
-		if !t.same(i, l) {
-			return fmt.Sprintf("line %d is %s, the hunk says %s", i+1, excerpt(bytes.TrimSuffix(t.line(i), []byte("\n"))), excerpt(l.Text))
+		if !bytes.Equal(t.line(i), h.bytes(l)) {
+			return fmt.Sprintf("line %d is %s, the hunk says %s", i+1, excerpt(trimLF(t.line(i))), excerpt(trimLF(h.bytes(l))))
 		}
 		i++
 	}

@@ -1,6 +1,9 @@
 package patch
 
-import "bytes"
+import (
+	"bytes"
+	"iter"
+)
 
 // A text is a file as lines. A line has its LF, the last may lack it.
 type text struct {
@@ -21,16 +24,6 @@ func newText(data []byte) *text {
 func (t *text) len() int          { return len(t.starts) - 1 }
 func (t *text) line(i int) []byte { return t.data[t.starts[i]:t.starts[i+1]] }
 
-// same reports whether line i of the file is the hunk's line.
-func (t *text) same(i int, l Line) bool {
-	f := t.line(i)
-	if l.NoEOL {
-		return bytes.Equal(f, l.Text)
-	}
-	n := len(l.Text)
-	return len(f) == n+1 && f[n] == '\n' && bytes.Equal(f[:n], l.Text)
-}
-
 // A side says in which direction hunks are read.
 type side byte
 
@@ -46,19 +39,46 @@ func (d side) counts(h *Hunk) (index, lines int) {
 	return h.newIndex(), h.NewLines
 }
 
+// A stretch is a line of a hunk, as it stands in a file: the bytes of the
+// hunk's body, with the LF unless the line has none.
+type stretch struct{ from, to uint32 }
+
+// side gives the lines of one side of the hunk as they stand in the file.
+func (h *Hunk) side(d side) iter.Seq[stretch] {
+	return func(yield func(stretch) bool) {
+		for pos := 0; pos < len(h.body); {
+			begin := pos
+			l, next := lineAt(h.body, pos)
+			op := byte(' ')
+			if len(l) > 0 && l[0] != '\r' {
+				op, begin = l[0], begin+1
+			}
+			end := next
+			if next < len(h.body) && h.body[next] == '\\' {
+				end--
+				_, next = lineAt(h.body, next)
+			}
+			pos = next
+			if (op == ' ' || op == byte(d)) && !yield(stretch{uint32(begin), uint32(end)}) {
+				return
+			}
+		}
+	}
+}
+
+func (h *Hunk) bytes(s stretch) []byte { return h.body[s.from:s.to] }
+
 // standsAt reports whether the hunk's lines of the side stand at line i.
 func (t *text) standsAt(i int, h *Hunk, d side) bool {
 	_, n := d.counts(h)
 	if i < 0 || n > t.len() || i > t.len()-n {
 		return false
 	}
-	for l := range h.Lines() {
-		if l.Op == ' ' || l.Op == byte(d) {
-			if !t.same(i, l) {
-				return false
-			}
-			i++
+	for s := range h.side(d) {
+		if !bytes.Equal(t.line(i), h.bytes(s)) {
+			return false
 		}
+		i++
 	}
 	return true
 }
@@ -72,27 +92,17 @@ func (t *text) find(i int, h *Hunk, d side, budget *int) (at, matches int) {
 		return 0, 0
 	}
 	*budget -= t.len() - i + n
-	pattern := make([]Line, 0, n)
-	for l := range h.Lines() {
-		if l.Op == ' ' || l.Op == byte(d) {
-			pattern = append(pattern, l)
-		}
+	pattern := make([]stretch, 0, n)
+	for s := range h.side(d) {
+		pattern = append(pattern, s)
 	}
-	fail := make([]int32, n)
-	for k, j := 1, 0; k < n; k++ {
-		for j > 0 && !sameLine(pattern[k], pattern[j]) {
-			j = int(fail[j-1])
-		}
-		if sameLine(pattern[k], pattern[j]) {
-			j++
-		}
-		fail[k] = int32(j)
-	}
+	fail := prefixTable(n, func(a, b int) bool { return bytes.Equal(h.bytes(pattern[a]), h.bytes(pattern[b])) })
 	for j := 0; i < t.len(); i++ {
-		for j > 0 && !t.same(i, pattern[j]) {
+		l := t.line(i)
+		for j > 0 && !bytes.Equal(l, h.bytes(pattern[j])) {
 			j = int(fail[j-1])
 		}
-		if t.same(i, pattern[j]) {
+		if bytes.Equal(l, h.bytes(pattern[j])) {
 			j++
 		}
 		if j == n {
@@ -106,7 +116,21 @@ func (t *text) find(i int, h *Hunk, d side, budget *int) (at, matches int) {
 	return at, matches
 }
 
-func sameLine(a, b Line) bool { return a.NoEOL == b.NoEOL && bytes.Equal(a.Text, b.Text) }
+// prefixTable is KMP's table: how much of a pattern of n elements still fits
+// when the next one does not.
+func prefixTable(n int, same func(a, b int) bool) []int32 {
+	fail := make([]int32, n)
+	for k, j := 1, 0; k < n; k++ {
+		for j > 0 && !same(k, j) {
+			j = int(fail[j-1])
+		}
+		if same(k, j) {
+			j++
+		}
+		fail[k] = int32(j)
+	}
+	return fail
+}
 
 // A Placed hunk is where the lines of a hunk stand in the files.
 type Placed struct {
