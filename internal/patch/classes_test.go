@@ -115,6 +115,7 @@ func headerProbes(strip func(int) patch.Options) []probe {
 		{"octal too large", "k=k;", "--- \"a/\\400\"\n+++ b/k\n@@ -1 +1 @@\n-k\n+K\n", patch.Options{}, patch.BadQuoting, "", 1},
 		{"two readings", "", "diff --git a/x b/x/y b/x b/x/y\nnew file mode 100644\n", patch.Options{}, "", "", 0},
 		{"several readings", "k=k;", "diff --git a/x b/y c/z\nold mode 100644\nnew mode 100755\n", patch.Options{}, patch.AmbiguousName, "", 1},
+		{"no names", "k=k;", "diff --git \nold mode 100644\nnew mode 100755\n", patch.Options{}, patch.InconsistentNames, "", 1},
 		{"no reading", "k=k;", "diff --git a/x b/y\nold mode 100644\nnew mode 100755\n", patch.Options{}, patch.InconsistentNames, "", 1},
 		{"two files", "k=k;", "--- a/k\n+++ b/l\n@@ -1 +1 @@\n-k\n+K\n", patch.Options{}, patch.InconsistentNames, "", 1},
 		{"null on both sides", "k=k;", "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-k\n+K\n", patch.Options{}, patch.InconsistentNames, "", 1},
@@ -168,6 +169,7 @@ func treeProbes() []probe {
 	}
 	return []probe{
 		{"FIFO", "k|", kMod, patch.Options{}, patch.SpecialFile, "", 1},
+		{"type change without prefix", "b/k=", "diff --git b/k b/k\ndeleted file mode 100644\ndiff --git b/k b/k\nnew file mode 120000\n--- /dev/null\n+++ b/k\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n", patch.Options{}, "", "", 0},
 		{"create on FIFO", "k|", newFile("k", "100644", ""), patch.Options{}, patch.SpecialFile, "", 1},
 		{"create on folder", "k/x=1;", newFile("k", "100644", ""), patch.Options{}, patch.DirConflict, "", 1},
 		{"modify folder", "k/x=1;", kMod, patch.Options{}, patch.TypeMismatch, "", 1},

@@ -166,7 +166,7 @@ func splits(l []byte, level, a, b int) (at []int) {
 		}
 	}
 	begin := 0 // of the first path
-	if level > 0 && l[0] != '/' {
+	if level > 0 && !hasPrefix(l, "/") {
 		if len(slashes) < level {
 			return nil
 		}

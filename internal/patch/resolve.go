@@ -75,20 +75,29 @@ func (p *Patch) Resolve(before Tree) (*Patch, error) {
 }
 
 // fits reports whether at this level every old name is in the tree and no new
-// one is.
+// one is, unless the patch takes it away.
 func (p *Patch) fits(level int, before Tree) (bool, error) {
-	for _, c := range p.sections {
+	names := make([][2]string, len(p.sections))
+	taken := map[string]bool{}
+	for i, c := range p.sections {
 		old, new, r := c.namesAt(level)
 		if r != nil || CheckPath(old, p.o) != nil || CheckPath(new, p.o) != nil {
 			return false, nil
 		}
+		names[i] = [2]string{old, new}
+		if c.deletes() || c.from != nil && !c.copies {
+			taken[old] = true
+		}
+	}
+	for i, c := range p.sections {
+		old, new := names[i][0], names[i][1]
 		if !c.creates() {
 			st, err := before.Stat(old)
 			if err != nil || st.Kind == Absent || st.Kind == Dir {
 				return false, err
 			}
 		}
-		if c.creates() || c.from != nil {
+		if (c.creates() || c.from != nil) && !taken[new] {
 			st, err := before.Stat(new)
 			if err != nil || st.Kind == File || st.Kind == Symlink {
 				return false, err
