@@ -131,7 +131,7 @@ func (a *applier) changes() []Change {
 
 // verdict refuses when anything speaks against the patch.
 func (a *applier) verdict(changes []Change) error {
-	unsafe := slices.ContainsFunc(a.all, func(r *Refusal) bool { return r.Class.Stage() != StageApply })
+	unsafe := slices.ContainsFunc(a.all, func(r *Refusal) bool { return r.Class.Stage() == StageParse || r.Class.Stage() == StagePaths })
 	loose := slices.ContainsFunc(a.parts, func(p part) bool { return p.loose })
 	if !unsafe && (len(a.all) > 0 || loose) {
 		r, err := a.inTree()

@@ -1,5 +1,7 @@
 package patch
 
+import "strings"
+
 // A Class says why a patch is refused. The strings are stable: programs and
 // people branch on them.
 type Class string
@@ -91,84 +93,88 @@ type ClassInfo struct {
 	Meaning string
 }
 
-// Classes returns all classes that this package can answer, in the order of
-// the reference, each with the check it fails and its meaning in one line.
-func Classes() []ClassInfo {
-	return []ClassInfo{
-		{Empty, StageParse, "zero bytes"},
-		{NotADiff, StageParse, "no file header found"},
-		{FormatUnsupported, StageParse, "another diff format"},
-		{MalformedHeader, StageParse, "an extended header is broken, doubled, contradictory, or changes nothing"},
-		{MalformedHunk, StageParse, "broken hunk header, number too large, no changed line, no hunk"},
-		{HunkCountMismatch, StageParse, "the body does not have the counted lines"},
-		{HunkOrder, StageParse, "hunks overlap or go backwards"},
-		{Truncated, StageParse, "the input ends within a line, a hunk or binary data"},
-		{UnaccountedText, StageParse, "bytes that belong to nothing"},
-		{InconsistentNames, StageParse, "header lines name different files or kinds"},
-		{AmbiguousName, StageParse, "a `diff --git` line can be split in several ways"},
-		{BadQuoting, StageParse, "a quoted name outside git's grammar"},
-		{BadMode, StageParse, "a mode outside the closed list"},
-		{DuplicatePath, StageParse, "a path in two sections, other than a type change"},
-		{MultiplePatches, StageParse, "a second mail or commit"},
-		{CombinedDiff, StageParse, "`diff --cc`, `diff --combined`, `@@@`"},
-		{DiffInMessage, StageParse, "a diff starts in the commit message"},
-		{DiffstatMismatch, StageParse, "the stated diffstat is not the sections'"},
-		{StripAmbiguous, StageParse, "levels 0 and 1 both fit the tree"},
-		{StripMismatch, StageParse, "an explicit level takes away too much"},
-		{BinaryWithoutData, StageParse, "a `Binary files differ` stub"},
-		{BinaryWithoutOID, StageParse, "a binary section without both full object ids"},
-		{BinaryCorrupt, StageParse, "bad binary data, or a result that is not what the ids say"},
-		{LimitPatchBytes, StageParse, "the patch is larger than allowed"},
-		{LimitFiles, StageParse, "more sections than allowed"},
-		{LimitFileBytes, StageParse, "a file before or after, or all together, larger than allowed"},
-
-		{PathAbsolute, StagePaths, "an absolute name, or one with a drive letter"},
-		{PathTraversal, StagePaths, "a component `..`"},
-		{PathNotCanonical, StagePaths, "an empty component, `.`, or a slash at the end"},
-		{PathDotgit, StagePaths, "a name that some file system takes for `.git`, or `.gitmodules` as a symlink"},
-		{PathReserved, StagePaths, "the service's own state directory"},
-		{PathNUL, StagePaths, "a NUL byte"},
-		{PathControlChar, StagePaths, "a byte below 0x20, or 0x7f"},
-		{PathConfusable, StagePaths, "an invisible or bidirectional code point"},
-		{PathNonportable, StagePaths, "a device name, or a dot or blank at the end of a component"},
-		{PathTooLong, StagePaths, "too many bytes or components"},
-		{PathNotUTF8, StagePaths, "not UTF-8, where the option asks for it"},
-
-		{SymlinkParent, StagePaths, "a parent folder is a symlink, before or after"},
-		{SpecialFile, StagePaths, "a FIFO, socket, device, gitlink or nested repository"},
-		{DirConflict, StagePaths, "a file where a folder is needed, or the reverse"},
-		{CaseCollision, StagePaths, "differs only in case from another name of the result"},
-		{UnicodeCollision, StagePaths, "differs only in Unicode form from another name of the result"},
-		{SymlinkEscape, StagePaths, "the target of a symlink leaves the tree"},
-		{SymlinkDotgit, StagePaths, "the target of a symlink passes `.git`"},
-		{SymlinkBadTarget, StagePaths, "an empty, unprintable, looping or forbidden symlink"},
-		{Gitlink, StagePaths, "a submodule change (mode 160000)"},
-
-		{MissingFile, StageApply, "the old path is not there"},
-		{Exists, StageApply, "a created path is there"},
-		{ContextMismatch, StageApply, "old lines are not found"},
-		{EOLMismatch, StageApply, "old lines are found, but for line ends"},
-		{Ambiguous, StageApply, "old lines are found more than once, not at the stated line"},
-		{OffsetRefused, StageApply, "old lines are found elsewhere, and offsets are refused"},
-		{AlreadyApplied, StageApply, "all sections are in the tree already"},
-		{PartlyApplied, StageApply, "some sections are in the tree already"},
-		{Noop, StageApply, "the result is the tree as it is"},
-		{PreimageMismatch, StageApply, "the blob is not the one the patch names"},
-		{TypeMismatch, StageApply, "the kind is not the one stated"},
-		{ModeMismatch, StageApply, "the old mode is not the one stated"},
-		{AttrFilter, StageApply, "a filter, ident or encoding attribute stands on the path"},
-
-		{ReviewBidi, StageReview, "bidirectional controls in added lines (a refusal only under strict text)"},
-		{ReviewHiddenControl, StageReview, "hidden control or invisible characters in added lines (a refusal only under strict text)"},
+// Stage returns the check that the class fails, which its first word tells.
+func (c Class) Stage() Stage {
+	switch word, _, _ := strings.Cut(string(c), "."); word {
+	case "parse", "limit":
+		return StageParse
+	case "path", "symlink", "mode":
+		return StagePaths
+	case "review":
+		return StageReview
+	default:
+		return StageApply
 	}
 }
 
-// Stage returns the check that the class fails.
-func (c Class) Stage() Stage {
-	for _, i := range Classes() {
-		if i.Class == c {
-			return i.Stage
-		}
+// Classes returns all classes that this package can answer, in the order of
+// their checks, each with the check it fails and its meaning in one line.
+func Classes() []ClassInfo {
+	all := []ClassInfo{
+		{Class: Empty, Meaning: "zero bytes"},
+		{Class: NotADiff, Meaning: "no file header found"},
+		{Class: FormatUnsupported, Meaning: "another diff format"},
+		{Class: MalformedHeader, Meaning: "an extended header is broken, doubled, contradictory, or changes nothing"},
+		{Class: MalformedHunk, Meaning: "broken hunk header, number too large, no changed line, no hunk"},
+		{Class: HunkCountMismatch, Meaning: "the body does not have the counted lines"},
+		{Class: HunkOrder, Meaning: "hunks overlap or go backwards"},
+		{Class: Truncated, Meaning: "the input ends within a line, a hunk or binary data"},
+		{Class: UnaccountedText, Meaning: "bytes that belong to nothing"},
+		{Class: InconsistentNames, Meaning: "header lines name different files or kinds"},
+		{Class: AmbiguousName, Meaning: "a `diff --git` line can be split in several ways"},
+		{Class: BadQuoting, Meaning: "a quoted name outside git's grammar"},
+		{Class: BadMode, Meaning: "a mode outside the closed list"},
+		{Class: DuplicatePath, Meaning: "a path in two sections, other than a type change"},
+		{Class: MultiplePatches, Meaning: "a second mail or commit"},
+		{Class: CombinedDiff, Meaning: "`diff --cc`, `diff --combined`, `@@@`"},
+		{Class: DiffInMessage, Meaning: "a diff starts in the commit message"},
+		{Class: DiffstatMismatch, Meaning: "the stated diffstat is not the sections'"},
+		{Class: StripAmbiguous, Meaning: "levels 0 and 1 both fit the tree"},
+		{Class: StripMismatch, Meaning: "an explicit level takes away too much"},
+		{Class: BinaryWithoutData, Meaning: "a `Binary files differ` stub"},
+		{Class: BinaryWithoutOID, Meaning: "a binary section without both full object ids"},
+		{Class: BinaryCorrupt, Meaning: "bad binary data, or a result that is not what the ids say"},
+		{Class: LimitPatchBytes, Meaning: "the patch is larger than allowed"},
+		{Class: LimitFiles, Meaning: "more sections than allowed"},
+		{Class: LimitFileBytes, Meaning: "a file before or after, or all together, larger than allowed"},
+		{Class: PathAbsolute, Meaning: "an absolute name, or one with a drive letter"},
+		{Class: PathTraversal, Meaning: "a component `..`"},
+		{Class: PathNotCanonical, Meaning: "an empty component, `.`, or a slash at the end"},
+		{Class: PathDotgit, Meaning: "a name that some file system takes for `.git`, or `.gitmodules` as a symlink"},
+		{Class: PathReserved, Meaning: "the service's own state directory"},
+		{Class: PathNUL, Meaning: "a NUL byte"},
+		{Class: PathControlChar, Meaning: "a byte below 0x20, or 0x7f"},
+		{Class: PathConfusable, Meaning: "an invisible or bidirectional code point"},
+		{Class: PathNonportable, Meaning: "a device name, or a dot or blank at the end of a component"},
+		{Class: PathTooLong, Meaning: "too many bytes or components"},
+		{Class: PathNotUTF8, Meaning: "not UTF-8, where the option asks for it"},
+		{Class: SymlinkParent, Meaning: "a parent folder is a symlink, before or after"},
+		{Class: SpecialFile, Meaning: "a FIFO, socket, device, gitlink or nested repository"},
+		{Class: DirConflict, Meaning: "a file where a folder is needed, or the reverse"},
+		{Class: CaseCollision, Meaning: "differs only in case from another name of the result"},
+		{Class: UnicodeCollision, Meaning: "differs only in Unicode form from another name of the result"},
+		{Class: SymlinkEscape, Meaning: "the target of a symlink leaves the tree"},
+		{Class: SymlinkDotgit, Meaning: "the target of a symlink passes `.git`"},
+		{Class: SymlinkBadTarget, Meaning: "an empty, unprintable, looping or forbidden symlink"},
+		{Class: Gitlink, Meaning: "a submodule change (mode 160000)"},
+		{Class: MissingFile, Meaning: "the old path is not there"},
+		{Class: Exists, Meaning: "a created path is there"},
+		{Class: ContextMismatch, Meaning: "old lines are not found"},
+		{Class: EOLMismatch, Meaning: "old lines are found, but for line ends"},
+		{Class: Ambiguous, Meaning: "old lines are found more than once, not at the stated line"},
+		{Class: OffsetRefused, Meaning: "old lines are found elsewhere, and offsets are refused"},
+		{Class: AlreadyApplied, Meaning: "all sections are in the tree already"},
+		{Class: PartlyApplied, Meaning: "some sections are in the tree already"},
+		{Class: Noop, Meaning: "the result is the tree as it is"},
+		{Class: PreimageMismatch, Meaning: "the blob is not the one the patch names"},
+		{Class: TypeMismatch, Meaning: "the kind is not the one stated"},
+		{Class: ModeMismatch, Meaning: "the old mode is not the one stated"},
+		{Class: AttrFilter, Meaning: "a filter, ident or encoding attribute stands on the path"},
+		{Class: ReviewBidi, Meaning: "bidirectional controls in added lines (a refusal only under strict text)"},
+		{Class: ReviewHiddenControl, Meaning: "hidden control or invisible characters in added lines (a refusal only under strict text)"},
 	}
-	return ""
+	for i := range all {
+		all[i].Stage = all[i].Class.Stage()
+	}
+	return all
 }

@@ -85,6 +85,7 @@ func probes() []probe {
 		{"names and no hunk", "k=k;", "--- a/k\n+++ b/k\n", patch.Options{}, patch.MalformedHunk, "", 1},
 		{"git names and no hunk", "k=k;", "diff --git a/k b/k\n--- a/k\n+++ b/k\n", patch.Options{}, patch.MalformedHunk, "", 2},
 		{"no changed line", "k=k;", "--- a/k\n+++ b/k\n@@ -1 +1 @@\n k\n", patch.Options{}, patch.MalformedHunk, "", 3},
+		{"nothing without newline", "k=k;", "--- a/k\n+++ b/k\n@@ -1 +1,2 @@\n k\n+\n\\ No newline at end of file\n", patch.Options{}, patch.MalformedHunk, "", 6},
 		{"line zero", "k=k;", "--- a/k\n+++ b/k\n@@ -0 +1 @@\n-k\n+K\n", patch.Options{}, patch.MalformedHunk, "", 3},
 		{"hunks backwards", "k=a;b;c;", "--- a/k\n+++ b/k\n@@ -3 +3 @@\n-c\n+C\n@@ -1 +1 @@\n-a\n+A\n", patch.Options{}, patch.HunkOrder, "", 6},
 		{"line of another kind", "k=k;", "--- a/k\n+++ b/k\n@@ -1 +1,2 @@\n-k\n*K\n", patch.Options{}, patch.HunkCountMismatch, "", 3},

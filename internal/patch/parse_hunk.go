@@ -97,6 +97,8 @@ func readHunk(s *scanner) (Hunk, *Refusal) {
 	for old < h.OldLines || new < h.NewLines {
 		op := h.op(s)
 		switch {
+		case op == '\\' && old+new > 0 && emptyLine(s):
+			return h, errEmptyLine(s)
 		case op == '\\' && old+new > 0:
 		case op == ' ' && old < h.OldLines && new < h.NewLines:
 			old, new, h.context, h.tail = old+1, new+1, h.context+1, h.tail+1
@@ -111,6 +113,9 @@ func readHunk(s *scanner) (Hunk, *Refusal) {
 		s.next()
 	}
 	if !s.eof() && hasPrefix(s.raw(), "\\ ") && s.pos > begin {
+		if emptyLine(s) {
+			return h, errEmptyLine(s)
+		}
 		s.next()
 	}
 	h.body = s.data[begin:s.pos]
@@ -138,6 +143,17 @@ func (h *Hunk) op(s *scanner) byte {
 		return l[0]
 	}
 	return 0
+}
+
+// emptyLine reports whether the line before the marker at the scanner would
+// have neither content nor newline.
+func emptyLine(s *scanner) bool {
+	prev := bytes.LastIndexByte(s.data[:s.pos-1], '\n')
+	return s.pos-1-(prev+1) <= 1
+}
+
+func errEmptyLine(s *scanner) *Refusal {
+	return refuse(MalformedHunk, s.line, "", "a line with neither content nor newline is no line")
 }
 
 // counted says how many old and new lines the body really has, as far as the

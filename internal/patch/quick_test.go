@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,7 +184,8 @@ func check(t rapid.TB, data []byte, o patch.Options, tree *patch.MapTree) {
 	if !errors.As(err, &r) {
 		t.Fatalf("not a refusal: %v", err)
 	}
-	if r.Class.Stage() == "" || r.Line < 0 || r.Line > bytes.Count(data, []byte("\n"))+1 {
+	known := slices.ContainsFunc(patch.Classes(), func(i patch.ClassInfo) bool { return i.Class == r.Class })
+	if !known || r.Line < 0 || r.Line > bytes.Count(data, []byte("\n"))+1 {
 		t.Fatalf("%v: class or line is wrong", r)
 	}
 	if s := r.Error(); strings.ContainsFunc(s, func(c rune) bool { return c < 0x20 || c == 0x7f || c >= 0x202a && c <= 0x202e }) {

@@ -23,7 +23,7 @@ func Show(s string) string {
 // hidden reports whether r would not be seen, or would change how what is
 // around it is seen.
 func hidden(r rune) bool {
-	return r == utf8.RuneError || r != ' ' && !unicode.IsGraphic(r) || invisible(r)
+	return r == utf8.RuneError || !unicode.IsPrint(r) || invisible(r)
 }
 
 // Quote quotes a name as git does with core.quotePath: in double quotes, with

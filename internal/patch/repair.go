@@ -15,7 +15,7 @@ func repair(data []byte, o Options, r *Refusal) []byte {
 		if data[len(data)-1] != '\n' {
 			fixed = append(bytes.Clone(data), '\n')
 		}
-	case HunkCountMismatch:
+	case HunkCountMismatch, MalformedHunk:
 		fixed = recount(data)
 	case UnaccountedText:
 		if r.Hint == HintFence {

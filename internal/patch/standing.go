@@ -31,7 +31,7 @@ func (a *applier) inTree() (*Refusal, error) {
 	case in < len(a.sections):
 		r.Class, r.Line, r.Path = PartlyApplied, a.sections[first].line, Show(a.names[first][1])
 		r.Detail = "some of the files are changed already:"
-		for _, s := range r.States {
+		for _, s := range r.States[:min(len(r.States), 5)] {
 			r.Detail += " " + s.Path + " " + string(s.State) + ","
 		}
 		r.Detail = strings.TrimSuffix(r.Detail, ",")
