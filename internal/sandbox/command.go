@@ -77,7 +77,11 @@ func (s Spec) binds() ([]bind, error) {
 		}
 		list = append(list, b)
 	}
-	for _, p := range s.ReadOnly {
+	settings, err := kernelSettings()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range append(settings, s.ReadOnly...) {
 		list = append(list, bind{Path: p})
 	}
 	for _, p := range s.ReadWrite {
@@ -85,6 +89,29 @@ func (s Spec) binds() ([]bind, error) {
 	}
 	// A writable one after a readable one of the same path, so that it wins.
 	slices.SortStableFunc(list, func(a, b bind) int { return cmp.Compare(a.Path, b.Path) })
+	return list, nil
+}
+
+// kernelSettings lists what of /proc the kernel lets its owner write: to root
+// they would be open even without a capability, and even in a user namespace.
+func kernelSettings() ([]string, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	var list []string
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err == nil || e.Type()&fs.ModeSymlink != 0 {
+			continue // a process, or a way to one
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return nil, fmt.Errorf("sandbox: %w", err)
+		}
+		if fi.IsDir() || fi.Mode()&0o222 != 0 {
+			list = append(list, "/proc/"+e.Name())
+		}
+	}
 	return list, nil
 }
 

@@ -113,6 +113,7 @@ func TestWorld(t *testing.T) {
 			{"a file outside", "cat " + secret + " 2>/dev/null || echo hidden", "hidden\n", confined},
 			{"a file outside, written", "echo x 2>/dev/null >" + secret + " || echo kept; mkdir " + filepath.Dir(secret) + "/d 2>/dev/null || echo kept", "kept\nkept\n", confined},
 			{"the system", "for d in /usr /etc / /bin /opt; do : 2>/dev/null >$d/roundtable-test && echo $d; done; :", "", confined || os.Getuid() != 0},
+			{"kernel settings", "for f in kernel/panic vm/swappiness kernel/core_pattern; do v=$(cat /proc/sys/$f); (echo \"$v\" >/proc/sys/$f) 2>/dev/null && echo wrote $f; done; [ -w /proc/sysrq-trigger ] && echo sysrq; :", "", confined || os.Getuid() != 0},
 			{"password hashes", "cat /etc/shadow 2>/dev/null || echo hidden", "hidden\n", confined || os.Getuid() != 0},
 			{"other processes", "[ $(ls /proc | grep -c '^[0-9]') -le 9 ] && echo few", "few\n", b.Level() == sandbox.Namespace},
 			{"devices", "echo x >/dev/null; head -c 3 /dev/zero | wc -c; [ -c /dev/urandom ] && [ $(ls /dev | wc -l) -lt 30 ] && echo few", "3\nfew\n", b.Level() == sandbox.Namespace},
