@@ -49,7 +49,7 @@ const (
 // DefaultLimits returns the limits of a run where the service's settings do not
 // say otherwise.
 func DefaultLimits() sandbox.Limits {
-	return sandbox.Limits{FileSize: 2 << 30, OpenFiles: 4096, Processes: 1024, CPU: time.Hour, Temp: 1 << 30}
+	return sandbox.Limits{FileSize: 2 << 30, OpenFiles: 4096, Processes: 1024, Memory: 4 << 30, CPU: time.Hour, Temp: 1 << 30}
 }
 
 // Options are the service's settings. Dir and Clock are required.
@@ -296,11 +296,11 @@ func (r *Runner) execute(ctx context.Context, s Spec, j job, res *Result) error 
 	res.Summary = res.Output.Summary()
 	res.Isolation = Isolation{Level: st.Level, Backend: st.Backend, Network: st.Network, TreeEnded: st.TreeEnded}
 	res.ExitCode, res.Signal = st.Code, st.Signal
-	return r.judge(s, j, res, stopped, waitErr)
+	return r.judge(s, j, res, st.Exceeded, stopped, waitErr)
 }
 
 // judge sets the state.
-func (r *Runner) judge(s Spec, j job, res *Result, stopped State, waitErr error) error {
+func (r *Runner) judge(s Spec, j job, res *Result, exceeded string, stopped State, waitErr error) error {
 	start, notStarted := errors.AsType[*sandbox.StartError](waitErr)
 	switch {
 	case notStarted:
@@ -321,12 +321,18 @@ func (r *Runner) judge(s Spec, j job, res *Result, stopped State, waitErr error)
 				return err // what the command made of that says nothing about the tree
 			}
 		}
-		res.State, res.Reason = Failed, failure(res)
+		res.State, res.Reason = Failed, failure(res, exceeded)
 	}
 	return nil
 }
 
-func failure(res *Result) string {
+func failure(res *Result, exceeded string) string {
+	switch exceeded {
+	case sandbox.ExceededMemory:
+		return fmt.Sprintf("ended: it took more than %d bytes of memory", res.Limits.Memory)
+	case sandbox.ExceededProcesses:
+		return fmt.Sprintf("ended: it had more than %d processes and threads", res.Limits.Processes)
+	}
 	switch res.Signal {
 	case "":
 		return fmt.Sprintf("exit status %d", res.ExitCode)

@@ -39,7 +39,7 @@ func (s Spec) order(b Backend) (order, error) {
 		return order{}, err
 	}
 	limits := s.Limits
-	if limits.Processes > 0 && b.Level() != Namespace {
+	if limits.Processes > 0 && b.Level() != Namespace && os.Getuid() != 0 {
 		// Without a user namespace the kernel counts all of the user's.
 		n, err := tasksOf(os.Getuid())
 		if err != nil {

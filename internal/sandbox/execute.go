@@ -12,6 +12,8 @@ import (
 
 const failureFD = 4 // a pipe to the supervisor: why the command was not started
 
+const niceness = 10
+
 // execute puts the limits on this process and becomes the command. It returns
 // only if that failed.
 func execute() int {
@@ -46,6 +48,10 @@ func executeOrder() error {
 		return err
 	}
 	unix.Umask(0o022)
+	// The supervisor, and the service, come first.
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, niceness); err != nil {
+		return fmt.Errorf("set the priority: %w", err)
+	}
 	return fmt.Errorf("start %s: %w", o.Path, syscall.Exec(o.Path, o.Argv, os.Environ()))
 }
 

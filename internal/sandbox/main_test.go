@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,6 +42,7 @@ var helpers = map[string]func([]string) error{
 	"service": service,
 	"bomb":    bomb,
 	"fork":    forkBomb,
+	"hog":     hog,
 	"dial":    dial,
 	"serve":   serve,
 }
@@ -127,10 +130,11 @@ func works(t *testing.T, f func(t *testing.T, b sandbox.Backend)) {
 	}
 }
 
-// asNobody runs the test of which it is a part again as uid 65534, in a copy
+const nobody = 65534
+
+// asNobody runs the test of which it is a part again as uid nobody, in a copy
 // of this program that this user can reach.
 func asNobody(t *testing.T) {
-	const nobody = 65534
 	dir, err := os.MkdirTemp("", "nobody-")
 	if err != nil {
 		t.Fatal(err)
@@ -253,6 +257,21 @@ func bomb(args []string) error {
 		}
 	}
 	fmt.Println(n)
+	if len(args) > 1 {
+		time.Sleep(time.Hour)
+	}
+	return nil
+}
+
+// hog takes so much memory and keeps it.
+func hog(args []string) error {
+	var size int
+	if _, err := fmt.Sscan(args[0], &size); err != nil {
+		return err
+	}
+	taken := bytes.Repeat([]byte{1}, size)
+	time.Sleep(time.Hour)
+	runtime.KeepAlive(taken)
 	return nil
 }
 

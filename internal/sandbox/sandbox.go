@@ -78,11 +78,14 @@ func (b Backend) Level() Level {
 	return None
 }
 
-// Limits bound a command. A zero leaves the machine's own limit.
+// Limits bound a command. A zero leaves the machine's own limit. Memory, and
+// Processes of root, are looked at ten times a second and can be overrun by
+// what a command takes in between; the others are the kernel's and exact.
 type Limits struct {
 	FileSize  uint64        `json:"file_size_bytes,omitempty"` // of one file written
 	OpenFiles uint64        `json:"open_files,omitempty"`      // per process
-	Processes uint64        `json:"processes,omitempty"`       // and threads; the kernel does not count those of root
+	Processes uint64        `json:"processes,omitempty"`       // and threads: no more can be started; those of root are ended past it
+	Memory    uint64        `json:"memory_bytes,omitempty"`    // of all processes; past it they are ended
 	CPU       time.Duration `json:"-"`                         // per process, whole seconds, rounded up
 	Temp      uint64        `json:"temp_bytes,omitempty"`      // of the private /tmp, at level namespace
 }
@@ -115,6 +118,7 @@ type Spec struct {
 type Status struct {
 	Code      int    // exit status; -1 if a signal ended it
 	Signal    string // name of the signal that ended it, such as SIGKILL; else empty
+	Exceeded  string // the limit past which the supervisor ended it: ExceededMemory, ExceededProcesses or empty
 	TreeEnded bool   // every process the command started is known to have ended
 	Level     Level  // what the command really ran under
 	Backend   Backend

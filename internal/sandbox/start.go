@@ -245,7 +245,7 @@ func (c *Command) judge(rep report) (Status, error) {
 		return st, fmt.Errorf("sandbox: %w", err)
 	}
 	st.Level, st.Network = c.observed(rep, here)
-	st.Code, st.TreeEnded = rep.Code, rep.TreeEnded
+	st.Code, st.TreeEnded, st.Exceeded = rep.Code, rep.TreeEnded, rep.Exceeded
 	if rep.Signal != 0 {
 		st.Code, st.Signal = -1, unix.SignalName(syscall.Signal(rep.Signal))
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +45,8 @@ type supervisor struct {
 
 	mu    sync.Mutex
 	child int // 0 once it has been reaped: its number may then be another's
+
+	exceeded atomic.Value // string: the limit that was passed
 }
 
 // supervise runs the order it inherited and reports on statusFD. The exit
@@ -96,11 +99,16 @@ func superviseOrder() (report, error) {
 	}
 	rep.Landlocked = o.Backend == LandlockLSM
 	go s.obey(os.NewFile(controlFD, "control"), caught)
+	stop, watching := make(chan struct{}), sync.WaitGroup{}
+	watching.Go(func() { s.watch(stop) })
 	ws, err := s.await()
+	close(stop)
+	watching.Wait()
 	if err != nil {
 		return rep, err
 	}
-	rep.Code, rep.Signal = ws.ExitStatus(), 0
+	rep.Exceeded, _ = s.exceeded.Load().(string)
+	rep.Code = ws.ExitStatus()
 	if ws.Signaled() {
 		rep.Signal = int(ws.Signal())
 	}

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -115,15 +114,10 @@ func descendants(root int) ([]int, error) {
 // that has ended and is not reaped yet cannot be told to do anything, but its
 // children can: it counts as live.
 func parentOf(pid int) (parent int, live bool) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
+	fields := statFields(pid)
+	if len(fields) <= statParent {
 		return 0, false
 	}
-	// pid (name) state ppid …, where the name may hold anything.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 {
-		return 0, false
-	}
-	parent, err = strconv.Atoi(string(fields[1]))
+	parent, err := strconv.Atoi(string(fields[statParent]))
 	return parent, err == nil
 }

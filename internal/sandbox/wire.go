@@ -50,6 +50,7 @@ type report struct {
 	Code       int    `json:"code"`
 	Signal     int    `json:"signal,omitempty"`
 	TreeEnded  bool   `json:"tree_ended"`
+	Exceeded   string `json:"exceeded,omitempty"`
 	Landlocked bool   `json:"landlocked,omitempty"`
 	// Namespaces of the supervisor by kind, as /proc/self/ns shows them.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
