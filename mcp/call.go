@@ -92,11 +92,11 @@ func arguments(r mcp.CallToolRequest) ([]byte, error) {
 }
 
 // takeExtras fills c from the arguments that are not o's own, and returns
-// those that are. What is no object is left for o to refuse.
+// those that are, as they were sent.
 func (s *Server) takeExtras(ctx context.Context, o op.Op, raw []byte, c *op.Call) ([]byte, error) {
 	ms, err := members(raw)
 	if err != nil {
-		return raw, nil
+		return nil, fault.Errorf(fault.Invalid, "invalid_input", "The arguments must be a JSON object.")
 	}
 	mine := extras(o)
 	took := map[string]json.RawMessage{}

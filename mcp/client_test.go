@@ -40,6 +40,9 @@ func goSDK(t *testing.T, tr sdk.Transport) (*sdk.ClientSession, peer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cs.Close() })
+	if v := cs.InitializeResult().ProtocolVersion; v != modernVersion {
+		t.Errorf("the official client speaks %s", v)
+	}
 	return cs, peer{
 		list: func(t *testing.T) (names []string) {
 			r, err := cs.ListTools(t.Context(), nil)

@@ -43,7 +43,7 @@ func members(raw []byte) ([]member, error) {
 	if _, err := d.Token(); err != nil {
 		return nil, err
 	}
-	if rest := bytes.TrimSpace(raw[d.InputOffset():]); len(rest) > 0 {
+	if rest := bytes.Trim(raw[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
 		return nil, errNoObject
 	}
 	return out, nil

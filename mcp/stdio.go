@@ -147,7 +147,7 @@ func readLine(r *bufio.Reader, max int) (text []byte, err error) {
 		}
 		switch {
 		case err == bufio.ErrBufferFull:
-		case tooLong && err == nil:
+		case tooLong && (err == nil || err == io.EOF):
 			return nil, errTooLong
 		default:
 			return text, err
