@@ -9,8 +9,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
-
-	"roundtable/internal/fault"
 )
 
 // metaError is where a result keeps the problem for programs.
@@ -31,15 +29,13 @@ func answer(ctx context.Context, out json.RawMessage) *mcp.CallToolResult {
 
 // refusal is the result of a call that was not done. It has no structured
 // content: clients would check that against the schema of an answer.
-func refusal(p fault.Problem) *mcp.CallToolResult {
+func refusal(p map[string]any) *mcp.CallToolResult {
+	detail := fmt.Sprint(p["detail"])
 	b, err := json.Marshal(p)
-	if err != nil { // a fact that is no JSON; what is left are texts
-		p.Context, p.Next = nil, []fault.Step{}
-		if b, err = json.Marshal(p); err != nil {
-			return mcp.NewToolResultError(p.Detail)
-		}
+	if err != nil { // a fault with facts that are no JSON is a broken program
+		panic(err)
 	}
-	r := mcp.NewToolResultError(p.Detail + "\n" + string(b))
+	r := mcp.NewToolResultError(detail + "\n" + string(b))
 	r.Meta = &mcp.Meta{AdditionalFields: map[string]any{metaError: json.RawMessage(b)}}
 	return r
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -24,11 +25,11 @@ import (
 // would hide from the model what it says.
 func (s *Server) handler(o op.Op) server.ToolHandlerFunc {
 	return func(ctx context.Context, r mcp.CallToolRequest) (res *mcp.CallToolResult, _ error) {
-		request := s.newID()
+		request := cmp.Or(callerOf(ctx).request, s.newID())
 		defer func() {
 			if p := recover(); p != nil {
 				s.Logger.ErrorContext(ctx, "tool panicked", "tool", o.Name, "request", request, "panic", p, "stack", string(debug.Stack()))
-				res = refusal(fault.ProblemOf(errors.New("panic"), request))
+				res = refusal(op.Problem(errors.New("panic"), request))
 			}
 		}()
 		out, err := s.run(ctx, o, request, r)
@@ -41,7 +42,7 @@ func (s *Server) handler(o op.Op) server.ToolHandlerFunc {
 		if fault.KindOf(err) == fault.Internal {
 			s.Logger.ErrorContext(ctx, "tool failed", "tool", o.Name, "request", request, "err", err)
 		}
-		return refusal(fault.ProblemOf(err, request)), nil
+		return refusal(op.Problem(err, request)), nil
 	}
 }
 
@@ -96,7 +97,7 @@ func arguments(r mcp.CallToolRequest) ([]byte, error) {
 func (s *Server) takeExtras(ctx context.Context, o op.Op, raw []byte, c *op.Call) ([]byte, error) {
 	ms, err := members(raw)
 	if err != nil {
-		return nil, fault.Errorf(fault.Invalid, "invalid_input", "The arguments must be a JSON object.")
+		return nil, fault.Errorf(fault.Invalid, "invalid_field", "The arguments must be a JSON object.")
 	}
 	mine := extras(o)
 	took := map[string]json.RawMessage{}
@@ -112,7 +113,7 @@ func (s *Server) takeExtras(ctx context.Context, o op.Op, raw []byte, c *op.Call
 		return true
 	})
 	if twice != "" {
-		return nil, fault.Errorf(fault.Invalid, "invalid_input", "The argument %s is there twice.", twice).At("/"+twice, "duplicate name")
+		return nil, fault.Errorf(fault.Invalid, "malformed_json", "The argument %s is there twice.", twice).At("/"+twice, "duplicate name")
 	}
 	if c.Key, err = textOf(took, argKey); err != nil {
 		return nil, err
@@ -123,27 +124,15 @@ func (s *Server) takeExtras(ctx context.Context, o op.Op, raw []byte, c *op.Call
 	if c.After, err = s.after(o, took[argAfter], c.Who.ID); err != nil {
 		return nil, err
 	}
-	if !o.InWorkspace() {
-		return object(ms), nil
-	}
-	at := slices.IndexFunc(ms, func(m member) bool { return m.name == argWorkspace })
-	if at >= 0 {
-		took[argWorkspace] = ms[at].value
-	}
-	if c.Workspace, err = textOf(took, argWorkspace); err != nil {
-		return nil, err
-	}
-	if c.Workspace == "" {
-		if c.Workspace, err = s.onlyWorkspace(ctx, *c); err != nil {
-			return nil, err
-		}
-	}
-	if mine[argWorkspace] == nil && at < 0 {
-		v, err := json.Marshal(c.Workspace)
+	if o.InWorkspace() {
+		asked, err := textOf(took, argWorkspace)
 		if err != nil {
 			return nil, err
 		}
-		ms = append(ms, member{key: []byte(`"` + argWorkspace + `"`), value: v})
+		list := func(ctx context.Context) ([]string, error) { return s.Workspaces(ctx, c.Who) }
+		if c.Workspace, err = op.Workspace(ctx, c.Who, asked, list); err != nil {
+			return nil, err
+		}
 	}
 	return object(ms), nil
 }
@@ -154,7 +143,7 @@ func textOf(took map[string]json.RawMessage, name string) (text string, err erro
 		return "", nil
 	}
 	if json.Unmarshal(raw, &text) != nil {
-		return "", fault.Errorf(fault.Invalid, "invalid_input", "%s must be a string.", name).At("/"+name, "must be a string")
+		return "", fault.Errorf(fault.Invalid, "invalid_field", "%s must be a string.", name).At("/"+name, "must be a string")
 	}
 	return text, nil
 }
@@ -167,28 +156,9 @@ func (s *Server) after(o op.Op, raw json.RawMessage, who string) (int64, error) 
 	}
 	var asked int64
 	if raw != nil && (json.Unmarshal(raw, &asked) != nil || asked < 0) {
-		return 0, fault.Errorf(fault.Invalid, "invalid_input", "after must be a position: a whole number from 0.").At("/"+argAfter, "must be a whole number from 0")
+		return 0, fault.Errorf(fault.Invalid, "invalid_field", "after must be a position: a whole number from 0.").At("/"+argAfter, "must be a whole number from 0")
 	}
 	return max(asked, s.seen.of(who)), nil
-}
-
-// onlyWorkspace is the workspace of a call that names none.
-func (s *Server) onlyWorkspace(ctx context.Context, c op.Call) (string, error) {
-	if ws := c.Who.Scope.Workspace; ws != "" {
-		return ws, nil
-	}
-	all, err := s.Workspaces(ctx, c.Who)
-	if err != nil {
-		return "", err
-	}
-	switch len(all) {
-	case 1:
-		return all[0], nil
-	case 0:
-		return "", fault.Errorf(fault.NotFound, "workspace_not_found", "There is no workspace that this token can see.")
-	}
-	return "", fault.Errorf(fault.Invalid, "workspace_required", "Say which workspace: this token can see %d, such as %s.",
-		len(all), strings.Join(all[:min(3, len(all))], ", ")).At("/"+argWorkspace, "required").With("workspace_ids", all[:min(50, len(all))])
 }
 
 // positionOf returns the log position in the answer to a write, or 0.

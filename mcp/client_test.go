@@ -234,7 +234,7 @@ func checkRefused(t *testing.T, r result) {
 	if a, b := toJSON(t, inText), toJSON(t, r.meta["roundtable/error"]); a != b {
 		t.Errorf("text %s, meta %s", a, b)
 	}
-	want := `"code":"note_conflict","context":{"holder":"PR-B"},"detail":"N-1 is held by PR-B.","errors":[{"message":"taken","pointer":"/title"}],"next":[{"args":{"note_id":"N-1"},"op":"note.get","why":"to see it"}],"status":409`
+	want := `{"code":"note_conflict","detail":"N-1 is held by PR-B.","errors":[{"message":"taken","pointer":"/title"}],"holder":"PR-B","kind":"conflict","next":[{"args":{"note_id":"N-1"},"op":"note.get","why":"to see it"}],"request_id":"`
 	if got := toJSON(t, inText); !strings.Contains(got, want) {
 		t.Errorf("problem %s", got)
 	}

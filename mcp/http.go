@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
+	"roundtable/internal/op"
 )
 
 // HTTPConfig are the bounds of MCP over HTTP. A zero field has the value in
@@ -137,7 +139,7 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer slots.give(q.who.ID)
-	ctx, cancel := context.WithCancel(withCaller(r.Context(), caller{who: q.who, counted: true}))
+	ctx, cancel := context.WithCancel(withCaller(r.Context(), caller{who: q.who, counted: true, request: requestID(w)}))
 	defer cancel()
 	defer context.AfterFunc(base, cancel)()
 
@@ -156,6 +158,10 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer out.finish()
 	h.next.ServeHTTP(out, r.WithContext(ctx))
 }
+
+// requestID is the id that a handler around this one has given the request and
+// promised to answer, or "".
+func requestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
 
 // check goes through what must hold before the protocol sees a request, in
 // the order in which a stranger should learn of it.
@@ -243,16 +249,30 @@ func (h *HTTP) ownSession(r *http.Request, q request) error {
 	return nil
 }
 
+// status is the one table from kinds to statuses, of what is refused before
+// the protocol sees it.
+var status = map[fault.Kind]int{
+	fault.Internal:        http.StatusInternalServerError,
+	fault.Invalid:         http.StatusBadRequest,
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Forbidden:       http.StatusForbidden,
+	fault.NotFound:        http.StatusNotFound,
+	fault.Conflict:        http.StatusConflict,
+	fault.TooLarge:        http.StatusRequestEntityTooLarge,
+	fault.Refused:         http.StatusUnprocessableEntity,
+	fault.Limit:           http.StatusTooManyRequests,
+	fault.Unavailable:     http.StatusServiceUnavailable,
+}
+
 // refuse answers err as the transport does, outside the protocol.
 func (h *HTTP) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	id := h.s.newID()
-	p := fault.ProblemOf(err, id)
-	if p.ID != "" {
-		h.s.Logger.ErrorContext(r.Context(), "mcp request failed", "request", id, "err", err)
-	}
+	id := cmp.Or(requestID(w), h.s.newID())
+	p, kind := op.Problem(err, id), fault.KindOf(err)
 	head := w.Header()
-	switch p.Status {
-	case http.StatusUnauthorized:
+	switch kind {
+	case fault.Internal:
+		h.s.Logger.ErrorContext(r.Context(), "mcp request failed", "request", id, "err", err)
+	case fault.Unauthenticated:
 		challenge := `Bearer realm="roundtable"`
 		if h.cfg.Metadata != "" {
 			challenge += `, resource_metadata="` + h.cfg.Metadata + `"`
@@ -261,16 +281,16 @@ func (h *HTTP) refuse(w http.ResponseWriter, r *http.Request, err error) {
 			challenge += `, error="invalid_token"`
 		}
 		head.Set("WWW-Authenticate", challenge)
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		wait := "1"
-		if s, ok := p.Context["retry_after_seconds"].(int); ok {
-			wait = strconv.Itoa(max(1, s))
-		}
-		head.Set("Retry-After", wait)
+	case fault.Limit, fault.Unavailable:
+		wait, _ := p["retry_after_seconds"].(int)
+		head.Set("Retry-After", strconv.Itoa(max(1, wait)))
 	}
+	p["type"] = fmt.Sprintf("urn:roundtable:problem:%v", p["code"])
+	p["title"] = strings.ReplaceAll(fmt.Sprint(p["code"]), "_", " ")
+	p["status"] = status[kind]
 	head.Set("Content-Type", "application/problem+json")
 	head.Set("Cache-Control", "no-store")
-	w.WriteHeader(p.Status)
+	w.WriteHeader(status[kind])
 	if err := json.NewEncoder(w).Encode(p); err != nil {
 		h.s.Logger.DebugContext(r.Context(), "refusal not sent", "err", err)
 	}

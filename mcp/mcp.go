@@ -116,29 +116,26 @@ func (s *Server) filter(ctx context.Context, tools []mcp.Tool) []mcp.Tool {
 	})
 }
 
-// mayEver reports whether there could be an input with which who may call o.
-// It decides what is shown; the right itself is checked by the op.
+// mayEver reports whether there is a workspace in which who may call o. It
+// decides what is shown; the right itself is checked by the op.
 func mayEver(o op.Op, who auth.Principal) bool {
-	if who.ID == "" || o.May.Human && who.Kind != auth.Human {
-		return false
+	in := []string{""}
+	if o.InWorkspace() {
+		in = who.Workspaces()
 	}
-	if only := who.Scope.Operations; len(only) > 0 && !slices.Contains(only, o.Name) {
-		return false
+	if ws := who.Scope.Workspace; ws != "" && o.InWorkspace() {
+		in = []string{ws}
 	}
-	if o.InWorkspace() && !who.Reads(who.Scope.Workspace) {
-		return false
-	}
-	ws := who.Scope.Workspace
-	if o.May.Server {
-		ws = ""
-	}
-	return len(o.May.Roles) == 0 || who.Has(ws, o.May.Roles...)
+	return slices.ContainsFunc(in, func(ws string) bool {
+		return o.Allows(op.Call{Who: who, Workspace: ws}) == nil
+	})
 }
 
 // A caller is who sent the request at hand.
 type caller struct {
 	who     auth.Principal
-	counted bool // has been taken from the limiter
+	counted bool   // has been taken from the limiter
+	request string // id that the transport gave the request, if it did
 }
 
 type callerKey struct{}

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"runtime/debug"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
+	"roundtable/internal/op"
 )
 
 // StdioConfig is what MCP over a pair of pipes needs. A zero bound has the
@@ -118,7 +120,7 @@ func (p *pipe) read(ctx context.Context, in io.Reader) error {
 		case l := <-lines:
 			if errors.Is(l.err, errTooLong) {
 				p.send(rpcError(nil, mcp.INVALID_REQUEST, "The message is longer than this server takes.",
-					fault.ProblemOf(fault.Errorf(fault.TooLarge, "body_too_large", "The message is larger than %d bytes.", p.cfg.MaxLine), "")))
+					op.Problem(fault.Errorf(fault.TooLarge, "body_too_large", "The message is larger than %d bytes.", p.cfg.MaxLine), "")))
 				continue
 			}
 			if text := bytes.TrimSpace(l.text); len(text) > 0 {
@@ -188,7 +190,7 @@ func (p *pipe) handle(ctx context.Context, id json.RawMessage, text []byte) {
 			request := p.s.newID()
 			p.s.Logger.ErrorContext(ctx, "mcp request panicked", "request", request, "panic", r, "stack", string(debug.Stack()))
 			if id != nil {
-				p.send(rpcError(id, mcp.INTERNAL_ERROR, "internal error", fault.ProblemOf(errors.New("panic"), request)))
+				p.send(rpcError(id, mcp.INTERNAL_ERROR, "internal error", op.Problem(errors.New("panic"), request)))
 			}
 		}
 	}()
@@ -196,11 +198,11 @@ func (p *pipe) handle(ctx context.Context, id json.RawMessage, text []byte) {
 		who, err := p.cfg.Who(ctx)
 		if err != nil {
 			request := p.s.newID()
-			problem := fault.ProblemOf(err, request)
-			if problem.ID != "" {
+			problem := op.Problem(err, request)
+			if fault.KindOf(err) == fault.Internal {
 				p.s.Logger.ErrorContext(ctx, "mcp request failed", "request", request, "err", err)
 			}
-			p.send(rpcError(id, mcp.INVALID_REQUEST, problem.Detail, problem))
+			p.send(rpcError(id, mcp.INVALID_REQUEST, fmt.Sprint(problem["detail"]), problem))
 			return
 		}
 		ctx = withCaller(ctx, caller{who: who})
@@ -237,7 +239,7 @@ func (p *pipe) send(m any) {
 }
 
 // rpcError is an error of the protocol, with the problem for programs.
-func rpcError(id json.RawMessage, code int, message string, p fault.Problem) any {
+func rpcError(id json.RawMessage, code int, message string, p map[string]any) any {
 	if id == nil {
 		id = json.RawMessage("null")
 	}

@@ -159,7 +159,7 @@ func TestStdioCancel(t *testing.T) {
 	lines := bufio.NewScanner(from)
 	send := func(s string) {
 		if _, err := io.WriteString(in, s+"\n"); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 	}
 	go send(initialize)
@@ -230,7 +230,7 @@ func TestStdioWhoFails(t *testing.T) {
 		return auth.Principal{}, errors.New("secret reason")
 	}}
 	got, err := talk(t, w, cfg, hello)
-	if err != nil || strings.Contains(toJSON(t, got), "secret") || !strings.Contains(toJSON(t, got["0"]), "error_id") {
+	if err != nil || strings.Contains(toJSON(t, got), "secret") || !strings.Contains(toJSON(t, got["0"]), "request_id") {
 		t.Errorf("%v: %v", err, got)
 	}
 }

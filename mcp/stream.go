@@ -62,9 +62,9 @@ func (w *streamWriter) Flush() {
 }
 
 func (w *streamWriter) flush() {
-	if f, ok := w.ResponseWriter.(http.Flusher); ok {
-		f.Flush()
-	}
+	// A writer that cannot flush sends when its buffer is full or the handler
+	// returns; a connection that is gone shows at the next write.
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 func (w *streamWriter) watch() {

@@ -17,7 +17,7 @@ import (
 const (
 	argKey       = "idempotency_key"
 	argAfter     = "after"
-	argWorkspace = "workspace_id"
+	argWorkspace = op.WorkspaceParam
 )
 
 // extras returns those of them that are added to o.
@@ -66,8 +66,7 @@ func tool(o op.Op, listed string) (mcp.Tool, error) {
 	return t, nil
 }
 
-// inputSchema is o's input with the extras. The workspace is never required:
-// where the caller can see one only, it is that.
+// inputSchema is o's input with the extras.
 func inputSchema(o op.Op) *jsonschema.Schema {
 	in := *o.In
 	in.Properties = maps.Clone(o.In.Properties)
@@ -78,9 +77,6 @@ func inputSchema(o op.Op) *jsonschema.Schema {
 	maps.Copy(in.Properties, more)
 	if in.PropertyOrder != nil {
 		in.PropertyOrder = append(slices.Clone(in.PropertyOrder), slices.Sorted(maps.Keys(more))...)
-	}
-	if o.InWorkspace() {
-		in.Required = slices.DeleteFunc(slices.Clone(in.Required), func(f string) bool { return f == argWorkspace })
 	}
 	return &in
 }

@@ -35,7 +35,7 @@ func listed(t *testing.T, url, token string) (tools []struct {
 	if err := json.Unmarshal([]byte(body), &r); err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}
-	if err := json.Unmarshal(r.Result.Tools, &tools); err != nil || len(tools) == 0 {
+	if err := json.Unmarshal(r.Result.Tools, &tools); err != nil || r.Result.Tools == nil {
 		t.Fatalf("%v: %s", err, body)
 	}
 	return tools
@@ -170,18 +170,22 @@ func TestArguments(t *testing.T) {
 		{"a", "note_create", `{"title":"x","idempotency_key":"k1"}`, "", func(c op.Call) bool { return c.Key == "k1" && c.Workspace == "WS-1" && c.After == 0 }},
 		{"a", "note_create", `{"title":"x","idempotency_key":""}`, "", func(c op.Call) bool { return len(c.Key) == 26 }},
 		{"a", "note_create", `{"title":"x","idempotency_key":null}`, "", func(c op.Call) bool { return len(c.Key) == 26 }},
-		{"a", "note_create", `{"title":"x","idempotency_key":7}`, "invalid_input", nil},
-		{"a", "note_create", `{"title":"x","idempotency_key":"k","idempotency_key":"l"}`, "invalid_input", nil},
+		{"a", "note_create", `{"title":"x","idempotency_key":7}`, "invalid_field", nil},
+		{"a", "note_create", `{"title":"x","idempotency_key":"k","idempotency_key":"l"}`, "malformed_json", nil},
 		{"a", "note_create", `{"title":"x","workspace_id":"WS-9"}`, "workspace_not_found", nil},
-		{"a", "note_create", `{"title":"x","actor":"PR-B"}`, "invalid_input", nil},
-		{"a", "note_create", `{"title":7}`, "invalid_input", nil},
-		{"a", "note_create", `["title"]`, "invalid_input", nil},
-		{"a", "note_create", `{"title":"x","after":3}`, "invalid_input", nil},
-		{"a", "note_get", `{"note_id":"N","idempotency_key":"k"}`, "invalid_input", nil},
+		{"a", "note_create", `{"title":"x","actor":"PR-B"}`, "unknown_field", nil},
+		{"a", "note_create", `{"title":"x","title":"y"}`, "malformed_json", nil},
+		{"a", "note_create", "{\"title\":\"x\xff\"}", "malformed_json", nil},
+		{"a", "note_create", `{"title":"\ud800"}`, "malformed_json", nil},
+		{"a", "note_create", `{"Title":"x"}`, "unknown_field", nil},
+		{"a", "note_create", `{"title":7}`, "invalid_field", nil},
+		{"a", "note_create", `["title"]`, "invalid_field", nil},
+		{"a", "note_create", `{"title":"x","after":3}`, "unknown_field", nil},
+		{"a", "note_get", `{"note_id":"N","idempotency_key":"k"}`, "unknown_field", nil},
 		{"a", "note_list", `null`, "", func(c op.Call) bool { return c.Key == "" }},
 		{"a", "note_list", `{"after":1000000}`, "", func(c op.Call) bool { return c.After == 1000000 }},
-		{"a", "note_list", `{"after":-1}`, "invalid_input", nil},
-		{"a", "note_list", `{"after":"x"}`, "invalid_input", nil},
+		{"a", "note_list", `{"after":-1}`, "invalid_field", nil},
+		{"a", "note_list", `{"after":"x"}`, "invalid_field", nil},
 		{"two", "note_list", `{"workspace_id":"WS-2"}`, "", func(c op.Call) bool { return c.Workspace == "WS-2" }},
 		{"two", "note_list", `{}`, "workspace_required", nil},
 		{"two", "note_create", `{"title":"x","workspace_id":"WS-2"}`, "forbidden", nil},
@@ -234,3 +238,5 @@ func TestNobody(t *testing.T) {
 		t.Errorf("%v: %d tools", err, len(r.Tools))
 	}
 }
+
+func wireName(o op.Op) string { return strings.ReplaceAll(o.Name, ".", "_") }
