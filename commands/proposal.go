@@ -73,6 +73,9 @@ func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRe
 	if err != nil {
 		return e, err
 	}
+	if found.Never {
+		return e, found.Refused
+	}
 	if in.Base != "" && in.Base != found.Base.Commit {
 		return e, fault.Errorf(fault.Conflict, "unknown_base", "base_revision %s is not the commit that the tree stands on, which is %q", in.Base, found.Base.Commit).
 			With("commit", found.Base.Commit)
@@ -235,7 +238,10 @@ func (u *unit) facts(ctx context.Context, p domain.Proposal) (f domain.Facts, er
 	if err != nil {
 		return f, err
 	}
-	f.Patch = domain.PatchFacts{Refused: found.Refused, Moved: moved(r.Base.Paths, found.Base.Paths)}
+	f.Patch = domain.PatchFacts{Refused: found.Refused}
+	if !found.Never {
+		f.Patch.Moved = moved(r.Base.Paths, found.Base.Paths)
+	}
 	if p.Tested() && found.Refused == nil {
 		f.Patch.Tree, err = u.tree(ctx, root, r.PatchDigest)
 	}

@@ -5,29 +5,17 @@ import (
 
 	"roundtable/domain"
 	"roundtable/events"
+	"roundtable/internal/auth"
 )
 
 // The commands of this file are reports of workers: no op offers them.
 
-// RecordPhase reports what one step of an apply came to.
-type RecordPhase struct {
-	events.TransactionPhaseCompleted
-}
-
-// Name is the command's in the log of outcomes.
-func (RecordPhase) Name() string { return "transaction.record_phase" }
-
-func (c RecordPhase) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
-	t, err := load[domain.Transaction](ctx, u, c.TransactionPhaseCompleted.Stream())
-	if err != nil {
-		return nil, err
-	}
-	return t.RecordPhase(c.TransactionPhaseCompleted), nil
-}
-
 // RecordApplied reports that the repository holds the change. From here on it
 // counts: claims end and the proposal is accepted, in one append.
-type RecordApplied struct{ events.TransactionApplied }
+type RecordApplied struct {
+	events.TransactionApplied
+	Phases []events.TransactionPhaseCompleted
+}
 
 // Name is the command's in the log of outcomes.
 func (RecordApplied) Name() string { return "transaction.record_applied" }
@@ -52,11 +40,14 @@ func (c RecordApplied) decide(ctx context.Context, u *unit) ([]events.Payload, e
 		}
 	}
 	c.Proposal = t.Proposal
-	return t.RecordApplied(c.TransactionApplied, p, claims, of), nil
+	return t.RecordApplied(c.TransactionApplied, c.Phases, p, claims, of), nil
 }
 
 // RecordFailed reports that an apply ended without the change.
-type RecordFailed struct{ events.TransactionFailed }
+type RecordFailed struct {
+	events.TransactionFailed
+	Phases []events.TransactionPhaseCompleted
+}
 
 // Name is the command's in the log of outcomes.
 func (RecordFailed) Name() string { return "transaction.record_failed" }
@@ -70,7 +61,7 @@ func (c RecordFailed) decide(ctx context.Context, u *unit) ([]events.Payload, er
 		return nil, err
 	}
 	c.Proposal = t.Proposal
-	return t.RecordFailed(c.TransactionFailed), nil
+	return t.RecordFailed(c.TransactionFailed, c.Phases), nil
 }
 
 // StartTest reports that a worker has a run's tree ready. It answers whether
@@ -110,4 +101,32 @@ func (c FinishTest) decide(ctx context.Context, u *unit) ([]events.Payload, erro
 		}
 	}
 	return t.Finish(c.TestRunFinished, p), nil
+}
+
+// The functions below tell workers how far something is.
+
+// Transaction returns a transaction as the log has it; the zero value if there
+// is none.
+func (h *Handler) Transaction(ctx context.Context, id string) (domain.Transaction, error) {
+	return load[domain.Transaction](ctx, h.question(auth.Principal{}, ""), events.TransactionStream(id))
+}
+
+// TestRun returns a test run as the log has it; the zero value if there is none.
+func (h *Handler) TestRun(ctx context.Context, id string) (domain.TestRun, error) {
+	return load[domain.TestRun](ctx, h.question(auth.Principal{}, ""), events.TestRunStream(id))
+}
+
+// Root returns the folder of a workspace.
+func (h *Handler) Root(ctx context.Context, workspace string) (string, error) {
+	return h.question(auth.Principal{}, workspace).root(ctx)
+}
+
+// Roots returns the folders of all workspaces, by id.
+func (h *Handler) Roots(ctx context.Context) (map[string]string, error) {
+	ws, err := load[domain.Workspaces](ctx, h.question(auth.Principal{}, ""), events.WorkspacesStream)
+	roots := map[string]string{}
+	for id, w := range ws.ByID {
+		roots[id] = w.Root
+	}
+	return roots, err
 }

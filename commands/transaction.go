@@ -43,7 +43,7 @@ func (u *unit) open(ctx context.Context, p domain.Proposal) (out []events.Payloa
 	if t, err = load[domain.Transaction](ctx, u, events.TransactionStream(u.ids["transaction"])); err != nil {
 		return nil, t, err
 	}
-	if out, err = p.Open(u.ids["transaction"], u.caller.Who.ID); err != nil {
+	if out, err = p.Open(u.ids["transaction"], u.caller.Who.ID, u.now); err != nil {
 		return nil, t, err
 	}
 	for _, e := range out {
@@ -67,7 +67,7 @@ func (c StageTransaction) decide(ctx context.Context, u *unit) ([]events.Payload
 	if err != nil {
 		return nil, err
 	}
-	return t.Stage(u.caller.Who.ID)
+	return t.Stage(u.caller.Who.ID, u.now)
 }
 
 func (u *unit) transaction(ctx context.Context, id string) (domain.Transaction, error) {

@@ -20,9 +20,7 @@ type World interface {
 	Kept(ctx context.Context, digest string) ([]byte, error)
 	// Digest says what a resource holds now.
 	Digest(ctx context.Context, root string, r domain.Resource) (events.BaseHash, error)
-	// Inspect parses a patch and fits it to the tree as it lies now. A patch
-	// that can never be valid is a fault; one that does not fit is an
-	// Inspection with Refused set.
+	// Inspect parses a patch and fits it to the tree as it lies now.
 	Inspect(ctx context.Context, root string, patch []byte) (Inspection, error)
 	// Tree returns the id of the whole tree that the patch would give now.
 	Tree(ctx context.Context, root string, patch []byte) (string, error)
@@ -42,7 +40,8 @@ type World interface {
 type Inspection struct {
 	Files   []events.PatchedFile
 	Base    events.Base  // the touched paths as they lie now
-	Refused *fault.Error // why the patch does not fit
+	Refused *fault.Error // why the patch is not taken
+	Never   bool         // Refused is about the patch itself and never changes: Files and Base are empty
 }
 
 // inspect asks the world about a patch that is kept.

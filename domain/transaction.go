@@ -1,7 +1,7 @@
 package domain
 
 import (
-	"slices"
+	"time"
 
 	"roundtable/events"
 	"roundtable/internal/fault"
@@ -27,7 +27,6 @@ type Transaction struct {
 	PatchDigest                    string
 	Attempt                        int
 	Request                        events.TransactionApplyRequested // of the newest attempt
-	Phases                         []string                         // of the newest attempt, completed
 	Files                          []events.ChangedPath             // once applied
 	AfterPaths                     string
 	Compensates                    string
@@ -45,9 +44,9 @@ func (t Transaction) Evolve(e events.Payload) Transaction {
 	case events.TransactionStaged:
 		t.State = TxStaged
 	case events.TransactionApplyRequested:
-		t.State, t.Attempt, t.Request, t.Phases = TxApplying, e.Attempt, e, nil
+		t.State, t.Attempt, t.Request = TxApplying, e.Attempt, e
 	case events.TransactionPhaseCompleted:
-		t.Phases = append(slices.Clip(t.Phases), e.Phase)
+		// shown, and nothing is decided by it
 	case events.TransactionApplied:
 		t.State, t.Files, t.AfterPaths = TxApplied, e.Files, e.AfterPaths
 	case events.TransactionFailed:
@@ -75,7 +74,7 @@ func (t Transaction) In(workspace, id string) error {
 func (t Transaction) Done() bool { return t.State == TxApplied || t.State == TxFailed }
 
 // Open starts and stages the applying of p's newest revision.
-func (p Proposal) Open(id, by string) ([]events.Payload, error) {
+func (p Proposal) Open(id, by string, now time.Time) ([]events.Payload, error) {
 	switch {
 	case p.Terminal():
 		return nil, p.illegal("transaction.open", "it has come to its end")
@@ -88,18 +87,23 @@ func (p Proposal) Open(id, by string) ([]events.Payload, error) {
 			PathsDigest: r.Base.PathsDigest, Compensates: p.Compensates, By: by},
 		events.ProposalTransactionOpened{Proposal: p.ID, Transaction: id, Revision: r.Number},
 		events.TransactionStaged{Transaction: id, By: by},
+		stagePhase(id, by, now),
 	}, nil
 }
 
 // Stage makes t ready. Repeating it changes nothing.
-func (t Transaction) Stage(by string) ([]events.Payload, error) {
+func (t Transaction) Stage(by string, now time.Time) ([]events.Payload, error) {
 	switch t.State {
 	case TxPending:
-		return []events.Payload{events.TransactionStaged{Transaction: t.ID, By: by}}, nil
+		return []events.Payload{events.TransactionStaged{Transaction: t.ID, By: by}, stagePhase(t.ID, by, now)}, nil
 	case TxStaged:
 		return nil, nil
 	}
 	return nil, t.illegal("transaction.stage")
+}
+
+func stagePhase(id, by string, now time.Time) events.Payload {
+	return events.TransactionPhaseCompleted{Transaction: id, Phase: "stage", Status: "completed", Actor: by, StartedAt: now, EndedAt: now}
 }
 
 // Apply asks for the next attempt, on gates that all passed and the claims
@@ -122,22 +126,13 @@ func (t Transaction) Apply(e events.TransactionApplyRequested, p Proposal) ([]ev
 	return []events.Payload{e}, nil
 }
 
-// RecordPhase takes what one step of an attempt came to. A report of an
-// attempt that is not running, or made twice, changes nothing.
-func (t Transaction) RecordPhase(e events.TransactionPhaseCompleted) []events.Payload {
-	if t.State != TxApplying || e.Attempt != t.Attempt || slices.Contains(t.Phases, e.Phase) {
-		return nil
-	}
-	return []events.Payload{e}
-}
-
 // RecordApplied takes the word that the repository holds the change; of, if
 // it has an ID, is the transaction that t takes back.
-func (t Transaction) RecordApplied(e events.TransactionApplied, p Proposal, c Claims, of Transaction) []events.Payload {
+func (t Transaction) RecordApplied(e events.TransactionApplied, phases []events.TransactionPhaseCompleted, p Proposal, c Claims, of Transaction) []events.Payload {
 	if t.State != TxApplying || e.Attempt != t.Attempt {
 		return nil
 	}
-	out := []events.Payload{e}
+	out := append(payloads(phases), e)
 	if of.ID != "" && of.CompensatedBy == "" {
 		out = append(out, events.TransactionCompensated{Transaction: of.ID, By: t.ID})
 	}
@@ -145,11 +140,19 @@ func (t Transaction) RecordApplied(e events.TransactionApplied, p Proposal, c Cl
 }
 
 // RecordFailed takes the word that the attempt has ended without the change.
-func (t Transaction) RecordFailed(e events.TransactionFailed) []events.Payload {
+func (t Transaction) RecordFailed(e events.TransactionFailed, phases []events.TransactionPhaseCompleted) []events.Payload {
 	if t.State != TxApplying || e.Attempt != t.Attempt {
 		return nil
 	}
-	return []events.Payload{e, events.ProposalTransactionFailed{Proposal: t.Proposal, Transaction: t.ID, Code: e.Code}}
+	return append(payloads(phases), e, events.ProposalTransactionFailed{Proposal: t.Proposal, Transaction: t.ID, Code: e.Code})
+}
+
+func payloads(phases []events.TransactionPhaseCompleted) []events.Payload {
+	var out []events.Payload
+	for _, p := range phases {
+		out = append(out, p)
+	}
+	return out
 }
 
 // Compensate checks that t can be taken back.

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/errgroup"
+
+	"roundtable/commands"
+	"roundtable/events/eventlog/sqlitelog"
+	"roundtable/internal/auth"
+	"roundtable/internal/blob"
+	"roundtable/internal/op"
+	"roundtable/internal/policy"
+	"roundtable/internal/repo"
+	"roundtable/internal/runner"
+	"roundtable/internal/sandbox"
+	"roundtable/internal/sqlite"
+	"roundtable/internal/world"
+	"roundtable/process"
+	"roundtable/projections"
+)
+
+// An app is the program's parts on one data folder.
+type app struct {
+	data    string
+	log     *slog.Logger
+	store   *sqlitelog.Store
+	views   *projections.Views
+	reader  *projections.Reader
+	world   *world.World
+	steps   *process.Steps
+	handler *commands.Handler
+	close   []func() error // in order of opening
+}
+
+// ids makes ULIDs that grow, from many goroutines.
+func ids() func() string {
+	var mu sync.Mutex
+	entropy := ulid.Monotonic(rand.Reader, 0)
+	return func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return ulid.MustNew(ulid.Timestamp(time.Now()), entropy).String()
+	}
+}
+
+// open opens the data folder at data, which one process at a time may have.
+func open(ctx context.Context, data string, lg *slog.Logger) (a *app, err error) {
+	a = &app{data: data, log: lg, steps: process.NewSteps()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	unlock, err := sqlite.LockDir(data)
+	if err != nil {
+		return a, err
+	}
+	a.closes(unlock)
+	if a.store, err = sqlitelog.Open(ctx, filepath.Join(data, "log.db"), sqlitelog.Options{Now: time.Now}); err != nil {
+		return a, err
+	}
+	a.closes(a.store.Close)
+	db, err := sqlite.OpenViews(ctx, filepath.Join(data, "views.db"))
+	if err != nil {
+		return a, err
+	}
+	a.closes(db.Close)
+	blobs, err := blob.Open(filepath.Join(data, "blobs"), blob.Options{})
+	if err != nil {
+		return a, err
+	}
+	a.closes(blobs.Close)
+	a.world = world.New(blobs, data, repo.Options{UserEnv: os.Environ(), Step: a.steps.Step})
+	a.closes(a.world.Close)
+	a.views = projections.New(a.store, db, lg)
+	a.reader = projections.NewReader(a.views, time.Now, projections.Limits{})
+	a.handler = commands.New(commands.Config{Log: a.store, World: a.world, Policy: policy.Default(), Now: time.Now, NewID: ids(), Show: a.reader.Show})
+	return a, nil
+}
+
+func (a *app) closes(f func() error) { a.close = append(a.close, f) }
+
+// Close closes the parts, last opened first.
+func (a *app) Close() (err error) {
+	for i := len(a.close) - 1; i >= 0; i-- {
+		err = errors.Join(err, a.close[i]())
+	}
+	a.close = nil
+	return err
+}
+
+// ops lists every operation on the parts of a.
+func (a *app) ops() []op.Op { return operations(a.handler, a.reader, a.store) }
+
+// follow runs what follows the log, until ctx ends: views and managers. ready
+// is closed once both follow.
+func (a *app) follow(ctx context.Context, ready chan<- struct{}) error {
+	g, ctx := errgroup.WithContext(ctx)
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 10 * time.Second}, watermill.NewSlogLogger(quiet(a.log)))
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, len(process.Managers))
+	process.AddTo(router, a.store, a.log, time.Now, func(err error) { failed <- err })
+	g.Go(func() error { return a.views.Run(ctx) })
+	g.Go(func() error { return router.Run(ctx) })
+	g.Go(func() error {
+		select {
+		case err := <-failed:
+			return fmt.Errorf("the log cannot be read: %w", err)
+		case <-ctx.Done():
+			return router.Close()
+		}
+	})
+	g.Go(func() error {
+		select {
+		case <-router.Running():
+			close(ready)
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// quiet keeps the router's own narration out of the log.
+func quiet(lg *slog.Logger) *slog.Logger {
+	return slog.New(atLeast{lg.Handler(), slog.LevelWarn})
+}
+
+type atLeast struct {
+	slog.Handler
+	level slog.Level
+}
+
+func (h atLeast) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
+
+// A testing says how tests are run.
+type testing struct {
+	unsandboxed bool // run them also where nothing isolates them
+	slots       int
+}
+
+// work does jobs until ctx ends; what a process before this one left half done
+// is settled first.
+func (a *app) work(ctx context.Context, t testing) error {
+	apply := process.Applier{Handler: a.handler, World: a.world, Steps: a.steps, Log: a.log, Now: time.Now}
+	if err := apply.Recover(ctx); err != nil {
+		return err
+	}
+	dir := filepath.Join(a.data, "runs")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	report, err := sandbox.Probe(ctx, dir)
+	if err != nil {
+		return err
+	}
+	least := sandbox.Landlock
+	if t.unsandboxed {
+		least = sandbox.None
+	}
+	run, err := runner.New(runner.Options{Dir: filepath.Join(dir, "home"), Clock: time.Now, Report: report, MinLevel: least, Go: goCaches()})
+	if err != nil {
+		return err
+	}
+	test := process.Tester{Handler: a.handler, World: a.world, Runner: run, Dir: filepath.Join(dir, "trees"), Slots: t.slots, Log: a.log, Now: time.Now}
+	pool := process.Pool{Store: a.store, Log: a.log, Now: time.Now}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return pool.Run(ctx, apply.Worker()) })
+	g.Go(func() error { return pool.Run(ctx, test.Worker()) })
+	return g.Wait()
+}
+
+// system is the admin behind what is done offline on the data folder.
+func system(key string) commands.Caller { return commands.System("", key) }
+
+// workspaces returns the ids of the workspaces that who can see.
+func (a *app) workspaces(ctx context.Context, who auth.Principal) ([]string, error) {
+	roots, err := a.handler.Roots(ctx)
+	var ids []string
+	for id := range roots {
+		if who.Reads(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
+}

@@ -1,0 +1,132 @@
+// Command roundtable is the governed way into a repository that agents and
+// people share: server, client and tools in one program.
+//
+// What always holds: this folder holds flags and wiring and nothing else; it is
+// the only place that sees every package, reads the clock and the environment,
+// and picks the store.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"roundtable/internal/cli"
+	"roundtable/internal/fault"
+	"roundtable/internal/sandbox"
+)
+
+func main() {
+	if status, handled := sandbox.Main(os.Args); handled {
+		os.Exit(status)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], terminal{os.Stdin, os.Stdout, os.Stderr, os.Getenv, nil})
+	stop()
+	os.Exit(code)
+}
+
+// A terminal is what surrounds one run of the program.
+type terminal struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) string
+	ready    chan<- string // gets the address once it is served; nil of none
+}
+
+// The exit codes.
+const (
+	exitDone      = 0
+	exitRefused   = 1
+	exitUsage     = 2
+	exitNotThere  = 3 // not reachable or not allowed
+	exitUncertain = 4 // whether it was done is not known
+)
+
+// root is the commands that are written by hand. Every operation is a command
+// too: see internal/cli.
+type root struct {
+	Demo    demoCmd    `cmd:"" help:"Play the main job on a repository of its own, and check every step."`
+	Init    initCmd    `cmd:"" help:"Make the data folder, put a folder under governance, and print an admin's token once."`
+	Serve   serveCmd   `cmd:"" help:"Serve REST, the live stream and MCP."`
+	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Speak MCP on standard input and output."`
+	Log     logCmd     `cmd:"" help:"Verify, export and replay the history."`
+	Rebuild rebuildCmd `cmd:"" help:"Build the views again from the history."`
+	Bench   benchCmd   `cmd:"" help:"Measure on this machine."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// run is the whole program; tests call it too.
+func run(ctx context.Context, args []string, t terminal) int {
+	if generated(args, t) {
+		return runOp(ctx, args, t)
+	}
+	var r root
+	exit := -1
+	parser, err := kong.New(&r, kong.Name("roundtable"), kong.Description(about), kong.Writers(t.out, t.err), kong.UsageOnError(),
+		kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(t),
+		kong.Resolvers(environment(t.env)), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		fmt.Fprintln(t.err, "roundtable:", err)
+		return exitUsage
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	switch {
+	case exit >= 0:
+		return exit // --help was answered
+	case err != nil:
+		fmt.Fprintln(t.err, "roundtable:", err)
+		return exitUsage
+	}
+	return exitCode(t, k.Run())
+}
+
+const about = "Agents and people change a repository through claims, proposals, tests, votes and approvals. " +
+	"Besides the commands below, every operation is one: see `roundtable ops`."
+
+// exitCode prints an error for people and says how the program ends.
+func exitCode(t terminal, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintln(t.err, "roundtable:", err)
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return cli.ExitCode(f)
+	}
+	return exitRefused
+}
+
+// environment resolves --some-flag from ROUNDTABLE_SOME_FLAG.
+func environment(env func(string) string) kong.Resolver {
+	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
+		if f.Name == "help" {
+			return nil, nil
+		}
+		if v := env("ROUNDTABLE_" + upper(f.Name)); v != "" {
+			return v, nil
+		}
+		return nil, nil
+	})
+}
+
+func upper(flag string) string {
+	b := []byte(flag)
+	for i, c := range b {
+		switch {
+		case c == '-':
+			b[i] = '_'
+		case 'a' <= c && c <= 'z':
+			b[i] = c - 'a' + 'A'
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+
+	"roundtable/commands"
+	"roundtable/events/eventlog"
+	"roundtable/internal/auth"
+	"roundtable/internal/op"
+	"roundtable/projections"
+)
+
+// operations lists every operation but those of the live stream, which bring
+// their own.
+func operations(h *commands.Handler, r *projections.Reader, store eventlog.Store) []op.Op {
+	ops := append(h.Ops(), r.Ops()...)
+	return append(ops, verifyOp(store))
+}
+
+// A Verified is what a look over the whole history found.
+type Verified struct {
+	OK       bool   `json:"ok"`
+	Events   int64  `json:"events"`
+	FirstBad int64  `json:"first_bad_position,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	RootHash string `json:"root_hash"`
+	HeadHash string `json:"head_hash"`
+}
+
+func verified(r eventlog.Report) Verified {
+	return Verified{OK: r.OK, Events: r.Events, FirstBad: r.FirstBadPosition, Reason: r.Reason, RootHash: r.RootHash, HeadHash: r.HeadHash}
+}
+
+func verifyOp(store eventlog.Store) op.Op {
+	may := op.May{Roles: []auth.Role{auth.Auditor, auth.Admin}, Everywhere: true}
+	return op.Of(op.Op{Name: "log.verify", Route: "GET /api/v1/events/verify", May: may,
+		Doc: "Read the whole history and check its chain; the first position that is wrong is named."},
+		func(ctx context.Context, _ op.Call, _ struct{}) (Verified, error) {
+			r, err := eventlog.Verify(eventlog.Records(ctx, store, 0))
+			return verified(r), err
+		})
+}

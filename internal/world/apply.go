@@ -1,0 +1,145 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"roundtable/events"
+	"roundtable/internal/fault"
+	"roundtable/internal/patch"
+	"roundtable/internal/repo"
+	"roundtable/internal/wire"
+)
+
+// Plan returns what the patch changes in the tree as it lies now. That it does
+// not fit any more is a fault.
+func (w *World) Plan(ctx context.Context, root string, data []byte) ([]patch.Change, error) {
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.fit(ctx, data)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.refused != nil:
+		return nil, refusal(f.refused)
+	}
+	return f.result.Changes, s.CheckAttributes(ctx, f.result.Changes)
+}
+
+// Tree returns the id of the whole tree that the patch would give now.
+func (w *World) Tree(ctx context.Context, root string, data []byte) (string, error) {
+	changes, err := w.Plan(ctx, root, data)
+	if err != nil {
+		return "", err
+	}
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return "", err
+	}
+	t, err := s.Candidate(ctx, changes)
+	return t.ID, err
+}
+
+// Materialise writes the whole tree that the patch would give, or the tree as
+// it lies if there is no patch, into the empty folder dst, and returns its id.
+func (w *World) Materialise(ctx context.Context, root string, data []byte, dst string) (string, error) {
+	var changes []patch.Change
+	var err error
+	if data != nil {
+		if changes, err = w.Plan(ctx, root, data); err != nil {
+			return "", err
+		}
+	}
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return "", err
+	}
+	t, err := s.Materialise(ctx, changes, dst)
+	return t.ID, err
+}
+
+// Reverse makes the patch that takes files back to what they were before. The
+// paths that are no longer as they were left are named instead.
+func (w *World) Reverse(ctx context.Context, root string, files []events.ChangedPath) (data []byte, changed []string, err error) {
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return nil, nil, err
+	}
+	left := map[string]patch.State{}
+	for _, f := range files {
+		left[f.Path] = state(f.After)
+	}
+	if changed, err = s.Changed(ctx, left); err != nil || len(changed) > 0 {
+		return nil, changed, err
+	}
+	tree, err := s.Tree(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var images []patch.Image
+	for _, f := range files {
+		im := patch.Image{Path: f.Path, Before: state(f.After), After: state(f.Before)}
+		if im.Before.Kind != patch.Absent {
+			if im.Old, err = tree.Read(f.Path); err != nil {
+				return nil, nil, err
+			}
+		}
+		if im.After.Kind != patch.Absent {
+			if im.New, err = w.blobs.Get(ctx, im.After.SHA256); err != nil {
+				return nil, nil, errors.Join(fault.Errorf(fault.Unavailable, "state.artifact_missing", "what %s held before cannot be read", f.Path), err)
+			}
+		}
+		images = append(images, im)
+	}
+	data, err = patch.Format(images, s.sha256)
+	return data, nil, err
+}
+
+// Lies compares a transaction's paths and journal with what lies there now.
+func (w *World) Lies(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (out wire.Recovery, err error) {
+	r, err := w.report(ctx, root, transaction, attempt, files)
+	if err != nil {
+		return out, err
+	}
+	out = wire.Recovery{Repository: r.Repository, Journal: string(r.Marker), Paths: []wire.RecoveryPath{}}
+	if r.Marker == repo.None && r.CanRecover {
+		out.Journal = "open"
+	}
+	for _, p := range r.Paths {
+		out.Paths = append(out.Paths, wire.RecoveryPath{Path: patch.Show(p.Path), State: string(p.Is)})
+	}
+	return out, nil
+}
+
+// Planned returns the states before and after that an attempt's journal holds.
+func (w *World) Planned(ctx context.Context, root, transaction string, attempt int) (out []events.ChangedPath, err error) {
+	r, err := w.report(ctx, root, transaction, attempt, nil)
+	for _, p := range r.Paths {
+		out = append(out, events.ChangedPath{Path: p.Path, Before: pathState(p.Path, p.Before), After: pathState(p.Path, p.After)})
+	}
+	return out, err
+}
+
+func (w *World) report(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (repo.Report, error) {
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return repo.Report{}, err
+	}
+	before, after := map[string]patch.State{}, map[string]patch.State{}
+	for _, f := range files {
+		before[f.Path], after[f.Path] = state(f.Before), state(f.After)
+	}
+	return s.State(ctx, transaction, attempt, before, after)
+}
+
+// ChangedPaths returns the paths with the states that a transaction gave them.
+func ChangedPaths(before, after map[string]patch.State) (out []events.ChangedPath) {
+	for _, p := range slices.Sorted(maps.Keys(after)) {
+		out = append(out, events.ChangedPath{Path: p, Before: pathState(p, before[p]), After: pathState(p, after[p])})
+	}
+	return out
+}

@@ -1,0 +1,260 @@
+// Package world joins the governed trees, the patch engine and the blob store
+// into what commands and workers see of files.
+//
+// What always holds: a workspace is opened once for each root and kept; bytes
+// that an event names are in the blob store before the event is written; an
+// error that may be shown is a fault.
+package world
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"roundtable/commands"
+	"roundtable/domain"
+	"roundtable/events"
+	"roundtable/internal/blob"
+	"roundtable/internal/fault"
+	"roundtable/internal/patch"
+	"roundtable/internal/policy"
+	"roundtable/internal/repo"
+	"roundtable/internal/runner"
+)
+
+// A World is everything outside the log that commands look at.
+type World struct {
+	blobs *blob.Store
+	data  string // the data folder: no workspace's business
+	opts  repo.Options
+
+	mu   sync.Mutex
+	open map[string]*space // by root
+}
+
+type space struct {
+	*repo.Workspace
+	sha256 bool // object ids of the repository
+}
+
+// New returns a world over the blobs. The data folder is kept out of every
+// workspace that it lies in.
+func New(blobs *blob.Store, data string, o repo.Options) *World {
+	o.Blobs = blobs
+	return &World{blobs: blobs, data: data, opts: o, open: map[string]*space{}}
+}
+
+// Close closes the workspaces.
+func (w *World) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var err error
+	for _, s := range w.open {
+		err = errors.Join(err, s.Close())
+	}
+	w.open = map[string]*space{}
+	return err
+}
+
+// Workspace opens the governed folder at root, or returns it if it is open.
+// Git is told to ignore the state folder in it.
+func (w *World) Workspace(ctx context.Context, root string) (*repo.Workspace, error) {
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	return s.Workspace, nil
+}
+
+func (w *World) space(ctx context.Context, root string) (*space, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s, ok := w.open[root]; ok {
+		return s, nil
+	}
+	o := w.opts
+	if rel, err := filepath.Rel(root, w.data); err == nil && filepath.IsLocal(rel) && rel != "." {
+		o.Reserved = append([]string{filepath.ToSlash(rel)}, o.Reserved...)
+	}
+	ws, err := repo.Open(ctx, root, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := ws.InitExclude(ctx); err != nil {
+		return nil, errors.Join(err, ws.Close())
+	}
+	base, err := ws.Snapshot(ctx, nil)
+	if err != nil {
+		return nil, errors.Join(err, ws.Close())
+	}
+	s := &space{ws, base.ObjectFormat == "sha256"}
+	w.open[root] = s
+	return s, nil
+}
+
+// Root resolves a folder that is to be governed.
+func (w *World) Root(ctx context.Context, dir string) (root, kind string, err error) {
+	bad := func(why string) error {
+		return fault.Errorf(fault.Invalid, "invalid_root", "%s %s", dir, why).At("/root", why)
+	}
+	if !filepath.IsAbs(dir) {
+		return "", "", bad("is not an absolute path")
+	}
+	if root, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", "", bad("is not there or cannot be read")
+	}
+	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		return "", "", bad("is not a folder")
+	}
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return "", "", err
+	}
+	if s.Git() {
+		return root, "git", nil
+	}
+	return root, "folder", nil
+}
+
+// Keep stores bytes durably under their digest.
+func (w *World) Keep(ctx context.Context, data []byte) (string, error) {
+	return w.blobs.Put(ctx, bytes.NewReader(data))
+}
+
+// Kept gives bytes back.
+func (w *World) Kept(ctx context.Context, digest string) ([]byte, error) {
+	return w.blobs.Get(ctx, digest)
+}
+
+// Argv splits a test command, and refuses one that may not run.
+func (w *World) Argv(command string) ([]string, error) {
+	argv, err := runner.Split(command)
+	if err != nil {
+		return nil, err
+	}
+	return argv, runner.Allowed(argv, runner.DefaultAllow())
+}
+
+// Digest says what a resource holds now.
+func (w *World) Digest(ctx context.Context, root string, r domain.Resource) (events.BaseHash, error) {
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return events.BaseHash{}, err
+	}
+	state, hash, err := s.Digest(ctx, r.Kind, r.Path)
+	return events.BaseHash{State: string(state), Hash: hash}, err
+}
+
+// fitted is a patch with what it makes of the tree as it lies now.
+type fitted struct {
+	patch   *patch.Patch
+	result  *patch.Result
+	refused *patch.Refusal
+}
+
+// fit parses a patch and applies it in memory.
+func (s *space) fit(ctx context.Context, data []byte) (f fitted, err error) {
+	tree, err := s.Tree(ctx)
+	if err != nil {
+		return f, err
+	}
+	if state, err := tree.Stat(policy.File); err != nil || state.Kind != patch.Absent {
+		return f, errors.Join(err, noPolicy("the tree has"))
+	}
+	if f.patch, err = patch.Parse(data, patch.Options{SHA256: s.sha256}); err == nil {
+		f.patch, err = f.patch.Resolve(tree)
+	}
+	if err == nil {
+		for _, p := range f.patch.Touched() {
+			if strings.EqualFold(p, policy.File) {
+				return f, noPolicy("the patch touches")
+			}
+		}
+		f.result, err = patch.Apply(f.patch, tree)
+	}
+	if r, ok := errors.AsType[*patch.Refusal](err); ok {
+		f.refused, err = r, nil
+	}
+	return f, err
+}
+
+func noPolicy(where string) error {
+	return fault.Errorf(fault.Refused, "policy_not_supported", "%s a file %s, and this version has the built-in policy only: it would be ignored, so nothing is done", where, policy.File)
+}
+
+// Inspect parses a patch and fits it to the tree as it lies now.
+func (w *World) Inspect(ctx context.Context, root string, data []byte) (in commands.Inspection, err error) {
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return in, err
+	}
+	f, err := s.fit(ctx, data)
+	if err != nil {
+		return in, err
+	}
+	if f.refused != nil {
+		in.Refused = refusal(f.refused)
+		in.Never = f.refused.Class.Stage() != patch.StageApply
+		if in.Never {
+			return in, nil
+		}
+	}
+	if f.result != nil {
+		err := s.CheckAttributes(ctx, f.result.Changes)
+		if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind != fault.Internal {
+			in.Refused = e
+		} else if err != nil {
+			return in, err
+		}
+	}
+	for _, d := range f.patch.Files() {
+		in.Files = append(in.Files, patched(d))
+	}
+	base, err := s.Snapshot(ctx, f.patch.Touched())
+	in.Base = events.Base{Commit: base.Commit, PathsDigest: base.PathsDigest}
+	for _, p := range f.patch.Touched() {
+		in.Base.Paths = append(in.Base.Paths, pathState(p, base.States[p]))
+	}
+	return in, err
+}
+
+func patched(d patch.FileDiff) events.PatchedFile {
+	return events.PatchedFile{Op: string(d.Op), Path: d.Path(), OldPath: d.OldPath, OldMode: d.OldMode, Mode: d.NewMode,
+		Binary: d.Binary, Added: d.Added, Removed: d.Removed}
+}
+
+func pathState(path string, s patch.State) events.PathState {
+	return events.PathState{Path: path, Kind: string(s.Kind), Mode: s.Mode, SHA256: s.SHA256, Size: s.Size}
+}
+
+func state(s events.PathState) patch.State {
+	return patch.State{Kind: patch.Kind(s.Kind), Mode: s.Mode, SHA256: s.SHA256, Size: s.Size}
+}
+
+// maxSuggestion bounds a repaired patch in an answer, in bytes.
+const maxSuggestion = 64 << 10
+
+// refusal shows the engine's refusal to whoever sent the patch.
+func refusal(r *patch.Refusal) *fault.Error {
+	e := fault.Errorf(fault.Refused, string(r.Class), "%s", r.Error()).At("/patch", r.Detail)
+	if r.Line > 0 {
+		e.With("line", r.Line)
+	}
+	if r.Path != "" {
+		e.With("path", r.Path)
+	}
+	if r.Hint != "" {
+		e.With("hint", string(r.Hint))
+	}
+	if len(r.Suggestion) > 0 && len(r.Suggestion) <= maxSuggestion {
+		e.With("suggested_patch", strings.ToValidUTF8(string(r.Suggestion), "\uFFFD"))
+	}
+	if len(r.States) > 0 {
+		e.With("paths", r.States)
+	}
+	return e
+}

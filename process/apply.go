@@ -1,0 +1,212 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"roundtable/commands"
+	"roundtable/domain"
+	"roundtable/events"
+	"roundtable/events/eventlog"
+	"roundtable/internal/fault"
+	"roundtable/internal/patch"
+	"roundtable/internal/repo"
+	"roundtable/internal/world"
+)
+
+// applyManager: an apply was requested, so apply.
+var applyManager = Manager{
+	Name: "apply",
+	React: func(e events.Event) []Job {
+		if r, ok := e.Payload.(events.TransactionApplyRequested); ok {
+			return []Job{{Kind: "apply", Data: r}}
+		}
+		return nil
+	},
+}
+
+// maxTries is how often an apply that fails by the service's own fault is
+// tried before the transaction fails with it.
+const maxTries = 5
+
+// An Applier changes repositories.
+type Applier struct {
+	Handler *commands.Handler
+	World   *world.World
+	Steps   *Steps
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Worker returns the worker for jobs of kind apply. One slot: transactions are
+// applied one at a time, in the order in which they were asked for.
+func (a Applier) Worker() Worker { return Worker{Kind: "apply", Slots: 1, Do: a.do} }
+
+// do looks how far the attempt is, in the log and then in the workspace, and
+// goes on from there.
+func (a Applier) do(ctx context.Context, j eventlog.Job) error {
+	var r events.TransactionApplyRequested
+	if err := json.Unmarshal(j.Data, &r); err != nil {
+		return err
+	}
+	t, err := a.Handler.Transaction(ctx, r.Transaction)
+	if err != nil {
+		return err
+	}
+	root, err := a.Handler.Root(ctx, r.Workspace)
+	if err != nil {
+		return err
+	}
+	space, err := a.World.Workspace(ctx, root)
+	if err != nil {
+		return a.giveUp(ctx, j, r, err)
+	}
+	if t.State != domain.TxApplying || t.Attempt != r.Attempt {
+		return a.finish(ctx, space, t, r) // the outcome is in the log
+	}
+	marker, err := space.Outcome(r.Transaction, r.Attempt)
+	switch {
+	case err != nil:
+		return a.giveUp(ctx, j, r, err)
+	case marker == repo.Attention:
+		return a.fail(ctx, j, r, nil, fault.Errorf(fault.Conflict, "state.needs_attention", "some paths wait for a person: both versions are kept"))
+	}
+	return a.attempt(ctx, j, r, root, space, marker == repo.Committed)
+}
+
+// attempt plans and applies, or, of one that was committed before a crash,
+// only reports.
+func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.TransactionApplyRequested, root string, space *repo.Workspace, committed bool) error {
+	steps := a.Steps.begin(r, j.Meta.Actor, a.Now)
+	defer a.Steps.end(r)
+	var changes []patch.Change
+	var before string
+	if !committed {
+		var err error
+		if changes, before, err = a.plan(ctx, r, root, space); err != nil {
+			return a.giveUp(ctx, j, r, err)
+		}
+	}
+	steps.to("prepare")
+	// From here on the attempt goes on to its end, whatever happens to ctx.
+	ctx = context.WithoutCancel(ctx)
+	receipt, err := space.Apply(ctx, r.Transaction, r.Attempt, repo.Plan{Changes: changes})
+	if err != nil {
+		return a.giveUp(ctx, j, r, err)
+	}
+	tree, err := space.Candidate(ctx, nil)
+	if err != nil {
+		return err
+	}
+	steps.to("finish")
+	done := events.TransactionApplied{Transaction: r.Transaction, Attempt: r.Attempt, BeforePaths: receipt.BeforeDigest, AfterPaths: receipt.AfterDigest,
+		BeforeTree: before, AfterTree: tree.ID, Files: world.ChangedPaths(receipt.Before, receipt.After)}
+	recovery := ""
+	if committed {
+		recovery = "recovered: it was committed before the service stopped"
+	}
+	if _, err := a.Handler.Do(ctx, report(j, "applied"), commands.RecordApplied{TransactionApplied: done, Phases: steps.all("", recovery)}); err != nil {
+		return err
+	}
+	return a.finish(ctx, space, domain.Transaction{State: domain.TxApplied}, r)
+}
+
+// plan judges once more, on the files as they are now, what the gates judged:
+// the paths must have the base's states, and the tree must be one that was
+// tested.
+func (a Applier) plan(ctx context.Context, r events.TransactionApplyRequested, root string, space *repo.Workspace) (changes []patch.Change, before string, err error) {
+	data, err := a.Handler.World.Kept(ctx, r.PatchDigest)
+	if err != nil {
+		return nil, "", err
+	}
+	if changes, err = a.World.Plan(ctx, root, data); err != nil {
+		return nil, "", err
+	}
+	states := map[string]patch.State{}
+	for _, c := range changes {
+		states[c.Path] = c.Before
+	}
+	if repo.PathsDigest(states) != r.PathsDigest {
+		return nil, "", fault.Errorf(fault.Conflict, "state.stale", "the touched paths have changed since the gates were judged")
+	}
+	tree, err := space.Candidate(ctx, changes)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(r.Tested) > 0 && !slices.Contains(r.Tested, tree.ID) {
+		return nil, "", fault.Errorf(fault.Conflict, "state.untested", "the tree would be %s, which is not the one that was tested", tree.ID)
+	}
+	now, err := space.Candidate(ctx, nil)
+	return changes, now.ID, err
+}
+
+// giveUp ends the attempt with err if it says something about the repository
+// or the proposal; else the job stays and is tried again, a bounded number of
+// times.
+func (a Applier) giveUp(ctx context.Context, j eventlog.Job, r events.TransactionApplyRequested, err error) error {
+	f, isFault := errors.AsType[*fault.Error](err)
+	waits := isFault && (f.Code == "state.locked" || f.Code == "state.unknown")
+	switch {
+	case isFault && f.Kind != fault.Internal && !waits:
+		return a.fail(ctx, j, r, a.Steps.of(r), f)
+	case j.Attempt < maxTries || ctx.Err() != nil:
+		return err
+	}
+	a.Log.ErrorContext(ctx, "apply given up", "transaction", r.Transaction, "attempt", r.Attempt, "err", err)
+	code := "service_fault"
+	if isFault {
+		code = f.Code
+	}
+	return a.fail(ctx, j, r, a.Steps.of(r), fault.Errorf(fault.Unavailable, code, "the service could not do it; job %s in its log says why", j.ID))
+}
+
+// fail reports that the attempt ended without the change.
+func (a Applier) fail(ctx context.Context, j eventlog.Job, r events.TransactionApplyRequested, s *steps, f *fault.Error) error {
+	paths, _ := f.Context["paths"].([]string)
+	e := events.TransactionFailed{Transaction: r.Transaction, Attempt: r.Attempt, Code: f.Code, Detail: f.Detail, Paths: paths}
+	_, err := a.Handler.Do(context.WithoutCancel(ctx), report(j, "failed"), commands.RecordFailed{TransactionFailed: e, Phases: s.all(f.Code, "")})
+	return err
+}
+
+// finish removes what the writer kept for recovery, once the outcome is in the
+// log.
+func (a Applier) finish(ctx context.Context, space *repo.Workspace, t domain.Transaction, r events.TransactionApplyRequested) error {
+	if t.State != domain.TxApplied {
+		return nil
+	}
+	err := space.Finish(context.WithoutCancel(ctx), r.Transaction, r.Attempt)
+	if fault.CodeOf(err) == "state.needs_attention" {
+		a.Log.WarnContext(ctx, "somebody wrote into a displaced file: both versions are kept", "transaction", r.Transaction, "err", err)
+		return nil
+	}
+	return err
+}
+
+// Recover settles, in every workspace, what a dead process left, before any
+// worker begins. A workspace that cannot be opened is reported and left.
+func (a Applier) Recover(ctx context.Context) error {
+	roots, err := a.Handler.Roots(ctx)
+	if err != nil {
+		return err
+	}
+	for id, root := range roots {
+		space, err := a.World.Workspace(ctx, root)
+		if err != nil {
+			a.Log.ErrorContext(ctx, "workspace cannot be opened", "workspace", id, "root", root, "err", err)
+			continue
+		}
+		found, err := space.Recover(ctx)
+		if err != nil {
+			a.Log.ErrorContext(ctx, "workspace cannot be recovered", "workspace", id, "root", root, "err", err)
+			continue
+		}
+		for _, f := range found {
+			a.Log.InfoContext(ctx, "recovered", "workspace", id, "transaction", f.Tx, "attempt", f.Attempt, "marker", f.Marker, "stuck", len(f.Stuck))
+		}
+	}
+	return nil
+}
