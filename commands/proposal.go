@@ -88,8 +88,19 @@ func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRe
 	if err != nil {
 		return e, err
 	}
-	return events.ProposalRevisionAttached{PatchDigest: digest, PatchBytes: int64(len(in.Patch)), Base: found.Base, Files: found.Files,
+	risk := "" // policy's word; the author's is the rule's to add
+	if path, _ := u.h.Policy.HighPath(paths(found.Base)); path != "" {
+		risk = "high"
+	}
+	return events.ProposalRevisionAttached{Risk: risk, PatchDigest: digest, PatchBytes: int64(len(in.Patch)), Base: found.Base, Files: found.Files,
 		Resources: resources, AttachedBy: u.caller.Who.ID}, nil
+}
+
+func paths(b events.Base) (out []string) {
+	for _, s := range b.Paths {
+		out = append(out, s.Path)
+	}
+	return out
 }
 
 // cover returns the resources, each once and in order, and those that the

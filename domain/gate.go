@@ -69,9 +69,9 @@ func Fences(f Facts) (out []events.Fence) {
 // EffectiveRisk is the higher of the author's word and policy's.
 func EffectiveRisk(p Proposal, pol policy.Policy) (risk, why string) {
 	if path, glob := pol.HighPath(touched(p.Current())); path != "" {
-		return HigherRisk(p.Risk, "high"), fmt.Sprintf("%s matches the high-risk path %s", path, glob)
+		return HigherRisk(p.Current().Risk, "high"), fmt.Sprintf("%s matches the high-risk path %s", path, glob)
 	}
-	return p.Risk, "as the author said"
+	return HigherRisk(p.Current().Risk, p.Risk), "as the author said"
 }
 
 func touched(r Revision) []string {

@@ -44,6 +44,7 @@ type Revision struct {
 	Files       []events.PatchedFile
 	Resources   []string
 	AttachedBy  string
+	Risk        string // the higher of the author's word and policy's
 }
 
 // Evolve returns p after e has happened.
@@ -53,7 +54,7 @@ func (p Proposal) Evolve(e events.Payload) Proposal {
 		return Proposal{ID: e.Proposal, Workspace: e.Workspace, Task: e.Task, Author: e.Author, Risk: e.Risk, Status: Pending,
 			Compensates: e.Compensates, Title: e.Title, ExpectedTests: e.ExpectedTests}
 	case events.ProposalRevisionAttached:
-		p.Revisions = append(slices.Clip(p.Revisions), Revision{e.Number, e.PatchDigest, e.Base, e.Files, e.Resources, e.AttachedBy})
+		p.Revisions = append(slices.Clip(p.Revisions), Revision{e.Number, e.PatchDigest, e.Base, e.Files, e.Resources, e.AttachedBy, e.Risk})
 		if p.Status == RevisionRequested {
 			p.Status = Pending
 		}
@@ -113,7 +114,7 @@ func (p Proposal) In(workspace, id string) error {
 	return nil
 }
 
-// Create makes a proposal with its first revision.
+// Create makes a proposal with its first revision, whose Risk is policy's word.
 func (p Proposal) Create(e events.ProposalCreated, first events.ProposalRevisionAttached) ([]events.Payload, error) {
 	e.Title, e.Summary = strings.TrimSpace(e.Title), strings.TrimSpace(e.Summary)
 	if e.Risk == "" {
@@ -124,11 +125,12 @@ func (p Proposal) Create(e events.ProposalCreated, first events.ProposalRevision
 	if err != nil {
 		return nil, err
 	}
-	first.Proposal, first.Number = e.Proposal, 1
+	first.Proposal, first.Number, first.Risk = e.Proposal, 1, HigherRisk(e.Risk, first.Risk)
 	return []events.Payload{e, first}, nil
 }
 
-// Attach adds a revision, by the author or a co-author, on top of the newest.
+// Attach adds a revision, by the author or a co-author, on top of the newest;
+// its Risk is policy's word.
 func (p Proposal) Attach(e events.ProposalRevisionAttached, expected int) ([]events.Payload, error) {
 	switch n := p.Current().Number; {
 	case !slices.Contains(p.Authors(), e.AttachedBy):
@@ -141,7 +143,7 @@ func (p Proposal) Attach(e events.ProposalRevisionAttached, expected int) ([]eve
 		return nil, fault.Errorf(fault.Conflict, "stale_revision", "expected_revision is %d and the newest revision is %d", expected, n).
 			With("revision", n).Then("proposal.get", map[string]any{"proposal_id": p.ID}, "you", "read the newest revision, then attach on top of it")
 	}
-	e.Proposal, e.Number = p.ID, p.Current().Number+1
+	e.Proposal, e.Number, e.Risk = p.ID, p.Current().Number+1, HigherRisk(p.Risk, e.Risk)
 	return []events.Payload{e}, nil
 }
 

@@ -25,6 +25,7 @@ type ProposalRevisionAttached struct {
 	Base        Base          `json:"base_revision"`
 	Files       []PatchedFile `json:"files"`
 	Resources   []string      `json:"resources"`
+	Risk        string        `json:"effective_risk"` // the higher of the author's word and policy's
 	AttachedBy  string        `json:"attached_by"`
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "write missing golden files")
@@ -25,8 +26,8 @@ func TestStored(t *testing.T) {
 			file := filepath.Join("testdata", fmt.Sprintf("%s.%d.json", name, schema))
 			b, err := os.ReadFile(file)
 			if os.IsNotExist(err) && *update && schema == typ.schema() {
-				b, _ = json.MarshalIndent(typ.zero, "", "  ")
-				os.WriteFile(file, b, 0o644)
+				b, _ = json.MarshalIndent(filled(typ.goType), "", "  ")
+				os.WriteFile(file, append(b, '\n'), 0o644)
 			} else if err != nil {
 				t.Errorf("%v; go test ./events -update writes it", err)
 				continue
@@ -78,6 +79,41 @@ func TestListed(t *testing.T) {
 					t.Errorf("%s is a payload but is not in types", id.Name)
 				}
 			}
+		}
+	}
+}
+
+// filled returns a value of t in which no field is zero, so that a stored row
+// shows every field.
+func filled(t reflect.Type) any {
+	v := reflect.New(t).Elem()
+	fill(v)
+	return v.Interface()
+}
+
+func fill(v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Date(2026, 11, 30, 12, 0, 0, 123456789, time.UTC)))
+	case v.Kind() == reflect.String:
+		v.SetString("text")
+	case v.CanInt():
+		v.SetInt(7)
+	case v.CanFloat():
+		v.SetFloat(0.5)
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case v.Kind() == reflect.Map:
+		v.Set(reflect.ValueOf(map[string]any{"key": "value"}))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
 		}
 	}
 }
