@@ -37,6 +37,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/world":            {[]string{"commands", "domain", "events", "internal/blob", "internal/fault", "internal/patch", "internal/policy", "internal/repo", "internal/runner", "internal/wire"}, nil},
 	"mcp":                       {[]string{"internal/auth", "internal/fault", "internal/op"}, []string{"github.com/mark3labs/mcp-go", "github.com/google/jsonschema-go", "github.com/oklog/ulid/v2"}},
 	"migrations":                {nil, nil},
+	"projections":               {[]string{"events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/sqlite", "internal/wire"}, []string{"github.com/ThreeDotsLabs/watermill", "golang.org/x/sync"}},
 }
 
 // pure packages may not import these. Only their own imports count; tests are
