@@ -23,6 +23,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/auth":             {nil, nil},
 	"internal/blob":             {[]string{"internal/fault"}, []string{"golang.org/x/sys"}},
 	"internal/cli":              {[]string{"internal/fault", "internal/op"}, []string{"github.com/google/jsonschema-go"}},
+	"internal/bench":            {[]string{"events", "events/eventlog", "events/eventlog/sqlitelog", "internal/sqlite"}, []string{"github.com/oklog/ulid/v2"}},
 	"internal/fault":            {nil, nil},
 	"internal/op":               {[]string{"internal/auth", "internal/fault"}, []string{"github.com/google/jsonschema-go"}},
 	"internal/patch":            {nil, []string{"golang.org/x/text"}},
