@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -150,7 +151,7 @@ func ops() []op.Op {
 		case in.Title == "internal":
 			return nil, fmt.Errorf("secret words")
 		}
-		return map[string]any{"in": in, "key": c.Key, "body": c.Body, "workspace": c.Workspace, "big": strings.Repeat("x", in.Revision)}, nil
+		return map[string]any{"in": in, "key": c.Key, "body": fmt.Sprintf("%x", sha256.Sum256(c.Body)), "workspace": c.Workspace, "big": strings.Repeat("x", in.Revision)}, nil
 	}
 	return []op.Op{
 		op.Of(op.Op{Name: "proposal.edit", Route: "POST /api/v1/workspaces/{workspace_id}/proposals/{proposal_id}/revisions", Status: 201,
