@@ -39,7 +39,7 @@ func (s *server) input(w http.ResponseWriter, r *http.Request, o op.Op, c *op.Ca
 	if err != nil {
 		return nil, fault.Errorf(fault.Invalid, "malformed_query", "the query cannot be read: %v", err)
 	}
-	in := []byte("{}")
+	var in []byte
 	if !o.Writes() {
 		if r.ContentLength != 0 {
 			return nil, fault.Errorf(fault.Invalid, "unexpected_body", "a %s takes no body: its input is the query", r.Method)
