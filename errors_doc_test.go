@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"roundtable/internal/patch"
 )
 
 var update = flag.Bool("update", false, "write what is missing in generated documents")
@@ -40,6 +42,11 @@ func TestErrorsDoc(t *testing.T) {
 		}
 		for code, kinds := range codes {
 			rows[code] = [2]string{kindList(kinds), rows[code][1]}
+		}
+		for _, c := range patch.Classes() { // these say themselves what they mean
+			if row, ok := rows[string(c.Class)]; ok && row[1] == "" {
+				rows[string(c.Class)] = [2]string{row[0], sentence(c.Meaning)}
+			}
 		}
 		if err := writeCodes(errorsDoc, rows); err != nil {
 			t.Fatal(err)
@@ -94,6 +101,7 @@ func codesOf(t *testing.T, root string) map[string]map[string]bool {
 			ast.Inspect(f, s.visit)
 			for _, d := range f.Decls {
 				s.assigned(d)
+				s.classes(d)
 			}
 		}
 		for _, at := range s.unread {
@@ -171,8 +179,33 @@ func (s *source) assigned(d ast.Decl) {
 	}
 }
 
-// isCode reports whether e is a variable called code, or an error's own Code.
+// classes notes the classes of refusals of patches: the codes that faults
+// about a patch have.
+func (s *source) classes(d ast.Decl) {
+	decl, ok := d.(*ast.GenDecl)
+	if !ok {
+		return
+	}
+	for _, spec := range decl.Specs {
+		v, ok := spec.(*ast.ValueSpec)
+		if !ok {
+			continue
+		}
+		if typ, ok := v.Type.(*ast.Ident); ok && typ.Name == "Class" {
+			for _, e := range v.Values {
+				s.add(e, "refused")
+			}
+		}
+	}
+}
+
+// isCode reports whether e is a variable called code, an error's own Code, or
+// the Class of a refusal.
 func isCode(e ast.Expr) bool {
+	if c, ok := e.(*ast.CallExpr); ok && called(c) == "string" && len(c.Args) == 1 {
+		sel, ok := c.Args[0].(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "Class"
+	}
 	if sel, ok := e.(*ast.SelectorExpr); ok {
 		return sel.Sel.Name == "Code"
 	}
@@ -206,33 +239,40 @@ func (s *source) add(e ast.Expr, kind string) {
 // makers finds the functions with a parameter called code.
 func makers(files []*ast.File) map[string]maker {
 	found := map[string]maker{}
-	for _, f := range files {
-		for _, d := range f.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok || fn.Body == nil {
-				continue
-			}
-			place, at := -1, 0
-			for _, p := range fn.Type.Params.List {
-				for _, name := range p.Names {
-					if name.Name == "code" {
-						place = at
-					}
-					at++
+	look := func(name string, typ *ast.FuncType, body *ast.BlockStmt) {
+		place, at := -1, 0
+		for _, p := range typ.Params.List {
+			for _, n := range p.Names {
+				if n.Name == "code" {
+					place = at
 				}
+				at++
 			}
-			if place < 0 {
-				continue
-			}
-			ast.Inspect(fn.Body, func(n ast.Node) bool {
-				if c, ok := n.(*ast.CallExpr); ok && called(c) == "fault.Errorf" {
-					if isCode(c.Args[1]) {
-						found[fn.Name.Name] = maker{place, kindName(c.Args[0])}
-					}
-				}
-				return true
-			})
 		}
+		if place < 0 || body == nil {
+			return
+		}
+		ast.Inspect(body, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CallExpr); ok && called(c) == "fault.Errorf" && isCode(c.Args[1]) {
+				found[name] = maker{place, kindName(c.Args[0])}
+			}
+			return true
+		})
+	}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				look(n.Name.Name, n.Type, n.Body)
+			case *ast.AssignStmt:
+				if lit, ok := n.Rhs[0].(*ast.FuncLit); ok {
+					if id, ok := n.Lhs[0].(*ast.Ident); ok {
+						look(id.Name, lit.Type, lit.Body)
+					}
+				}
+			}
+			return true
+		})
 	}
 	return found
 }
@@ -316,6 +356,11 @@ func readCodes(path string) (map[string][2]string, error) {
 		rows[code] = [2]string{strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2])}
 	}
 	return rows, err
+}
+
+// sentence makes one of a phrase, in a cell of a table.
+func sentence(s string) string {
+	return strings.ToUpper(s[:1]) + strings.ReplaceAll(s[1:], "|", "\\|") + "."
 }
 
 func writeCodes(path string, rows map[string][2]string) error {
