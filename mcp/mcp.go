@@ -73,6 +73,16 @@ func New(cfg Config) (*Server, error) {
 	hooks.AddOnError(func(ctx context.Context, _ any, method mcp.MCPMethod, _ any, err error) {
 		s.Logger.InfoContext(ctx, "mcp request refused", "method", string(method), "principal", callerOf(ctx).who.ID, "err", err)
 	})
+	hooks.AddAfterSubscriptionsListen(func(ctx context.Context, _ any, _ *mcp.SubscriptionsListenRequest, _ *mcp.SubscriptionsListenResult) {
+		// There is nothing to subscribe to, so the library ends the stream at
+		// once, and loses the acknowledgement unless that was taken by then.
+		t := time.NewTimer(5 * time.Millisecond)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	})
 	s.lib = server.NewMCPServer("roundtable", cfg.Version,
 		server.WithInstructions(instructions),
 		server.WithHooks(hooks),
