@@ -22,7 +22,10 @@ func (s *Store) Get(ctx context.Context, digest string) ([]byte, error) {
 		return nil, err
 	}
 	b, err := io.ReadAll(reader{ctx, r})
-	return b, errors.Join(err, r.Close())
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // Open returns a blob to be read. The last Read fails, instead of answering

@@ -60,7 +60,7 @@ func (s *Store) PutAll(ctx context.Context, sources []func() (io.ReadCloser, err
 		}
 		digests = append(digests, digest)
 		shards[filepath.Dir(s.path(digest))] = true
-		if _, twice := staged[digest]; twice || s.stored(digest, size) {
+		if _, twice := staged[digest]; twice || s.stored(ctx, digest, size) {
 			if err := os.Remove(tmp); err != nil {
 				return nil, err
 			}
@@ -102,11 +102,19 @@ func (s *Store) stage(ctx context.Context, open func() (io.ReadCloser, error)) (
 	return f.Name(), hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-// stored says whether the blob is there with the size that its bytes have.
-// Another size is damage, and the blob is then written anew.
-func (s *Store) stored(digest string, size int64) bool {
+// stored says whether the blob is there and sound. A damaged one is written
+// anew: whoever has its bytes again must not be turned away.
+func (s *Store) stored(ctx context.Context, digest string, size int64) bool {
 	fi, err := os.Lstat(s.path(digest))
-	return err == nil && fi.Mode().IsRegular() && fi.Size() == size
+	if err != nil || fi.Size() != size {
+		return false
+	}
+	r, err := s.Open(digest)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, reader{ctx, r})
+	return errors.Join(err, r.Close()) == nil
 }
 
 // enter gives a synced temporary file its name.

@@ -36,7 +36,10 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "tmp"), 0o700); err != nil {
+	if err := makeDurable(filepath.Clean(dir)); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -51,6 +54,25 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return s, nil
+}
+
+// makeDurable makes a folder and those above it that are missing, each with a
+// synced name.
+func makeDurable(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeDurable(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, 0o700)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
 }
 
 // Close ends the use of the store. Nothing may be read or put afterwards.
