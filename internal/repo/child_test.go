@@ -22,6 +22,7 @@ type job struct {
 	Root, Blobs string
 	Apply       []patch.Change // apply, then finish; else recover, then finish what is committed
 	KillAt      int            // the step, from 1, before which the process kills itself; 0 is never
+	KillMove    string         // instead: before the file of this path is moved
 	Aside       bool           // as on a file system that cannot exchange
 }
 
@@ -55,7 +56,7 @@ func (j job) do() error {
 	}
 	steps := 0
 	w, err := repo.Open(ctx, j.Root, repo.Options{Blobs: store, Path: os.Getenv("PATH"), Step: func(s repo.Step) {
-		if steps++; steps == j.KillAt {
+		if steps++; steps == j.KillAt || s.Phase == repo.Moving && s.Path != "" && s.Path == j.KillMove {
 			err := syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			panic(fmt.Sprint("still alive: ", err))
 		}
@@ -128,6 +129,16 @@ func (k killing) apply(killAt int) job {
 
 func (k killing) recovery(killAt int) job {
 	return job{Root: k.root, Blobs: k.blobs, KillAt: killAt, Aside: k.aside}
+}
+
+// die applies and is killed when some of the files are moved.
+func (k killing) die(t *testing.T) {
+	t.Helper()
+	j := k.apply(0)
+	j.KillMove = "text.txt"
+	if killed, _ := j.run(t); !killed || k.state(t) != "mixed" {
+		t.Fatal("not killed in the middle")
+	}
 }
 
 // state is "before", "after" or "mixed".
@@ -231,9 +242,7 @@ func TestKilledRecovery(t *testing.T) {
 // Many processes die in turn on one workspace; the next apply settles each.
 func TestApplySettlesWhatWasLeft(t *testing.T) {
 	k := newKilling(t, false)
-	if killed, _ := k.apply(60).run(t); !killed {
-		t.Fatal("not killed")
-	}
+	k.die(t)
 	if killed, out := k.apply(0).run(t); killed || strings.Contains(out, "stuck") {
 		t.Fatal(out)
 	}

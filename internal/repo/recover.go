@@ -84,8 +84,8 @@ func (t *tx) settle(ctx context.Context) (Recovered, error) {
 		return r, err
 	}
 	t.w.moves.Lock()
+	defer t.w.moves.Unlock()
 	out, err := t.rollback(ctx)
-	t.w.moves.Unlock()
 	r.Stuck, r.Kept, r.Marker = out.Stuck, out.Kept, Aborted
 	if len(out.Stuck) > 0 {
 		r.Marker = Attention
