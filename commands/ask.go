@@ -242,3 +242,9 @@ func (h *Handler) wait(ctx context.Context, c op.Call, id string) error {
 		}
 	}
 }
+
+// me says whom the caller's token stands for.
+func (h *Handler) me(ctx context.Context, c op.Call, _ struct{}) (op.Answer, error) {
+	v, position, err := h.Show(ctx, "principal", "", c.Who.ID, c.After)
+	return op.Answer{Name: "principal", Value: v, Position: position}, err
+}

@@ -46,6 +46,8 @@ func (h *Handler) serverOps() []op.Op {
 			Doc: "Make a credential of a principal and show it this once."}),
 		command[RevokeToken, wire.Token](h, "token", op.Op{Route: "DELETE " + server + "/tokens/{token_id}", May: admins,
 			Doc: "End a credential at once."}),
+		question(h, op.Op{Name: "principal.me", Route: "GET " + server + "/me", Out: op.OneOf[wire.Principal]("principal", nil),
+			Doc: "Say whom your token stands for."}, h.me),
 		command[CreateTask, wire.Task](h, "task", op.Op{Route: "POST " + ws + "/tasks", Status: http.StatusCreated, Tool: true, May: by(auth.Orchestrator),
 			Doc: "Ask for a piece of work that others can claim and propose for."}),
 		command[ClaimResource, wire.Claim](h, "claim", op.Op{Route: "POST " + ws + "/claims", Status: http.StatusCreated, Tool: true, May: by(auth.Implementer),

@@ -81,7 +81,11 @@ func (a Applier) do(ctx context.Context, j eventlog.Job) error {
 // attempt plans and applies, or, of one that was committed before a crash,
 // only reports.
 func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.TransactionApplyRequested, root string, space *repo.Workspace, committed bool) error {
-	steps := a.Steps.begin(r, j.Meta.Actor, a.Now)
+	begins := "validate"
+	if committed {
+		begins = "finish"
+	}
+	steps := a.Steps.begin(r, j.Meta.Actor, begins, a.Now)
 	defer a.Steps.end(r)
 	var changes []patch.Change
 	var before string
@@ -91,7 +95,6 @@ func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.Transacti
 			return a.giveUp(ctx, j, r, err)
 		}
 	}
-	steps.to("prepare")
 	// From here on the attempt goes on to its end, whatever happens to ctx.
 	ctx = context.WithoutCancel(ctx)
 	receipt, err := space.Apply(ctx, r.Transaction, r.Attempt, repo.Plan{Changes: changes})

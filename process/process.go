@@ -49,11 +49,12 @@ type Store interface {
 	eventlog.Parking
 }
 
-// AddTo makes router run every manager. fail is told of a log that cannot be
-// read.
-func AddTo(router *message.Router, store Store, lg *slog.Logger, now func() time.Time, fail func(error)) {
+// AddTo makes router run every manager. fail is told of one that cannot go on,
+// since the log cannot be read.
+func AddTo(router *message.Router, store Store, lg *slog.Logger, now func() time.Time, fail func(consumer string, err error)) {
+	log := eventlog.NewSubscriber(store, store.Checkpoint, fail) // the router closes it
 	for _, m := range Managers {
-		h := router.AddConsumerHandler(m.consumer(), m.consumer(), eventlog.NewSubscriber(store, store.Checkpoint, fail), func(msg *message.Message) error {
+		h := router.AddConsumerHandler(m.consumer(), m.consumer(), log, func(msg *message.Message) error {
 			return m.handle(msg, store)
 		})
 		h.AddMiddleware(guards(m.consumer(), store, lg, now)...)

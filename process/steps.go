@@ -30,9 +30,9 @@ func (s *Steps) Step(st repo.Step) {
 
 func key(tx string, attempt int) string { return fmt.Sprintf("%s.%d", tx, attempt) }
 
-func (s *Steps) begin(r events.TransactionApplyRequested, actor string, now func() time.Time) *steps {
+func (s *Steps) begin(r events.TransactionApplyRequested, actor, phase string, now func() time.Time) *steps {
 	x := &steps{shared: &s.mu, request: r, actor: actor, now: now}
-	x.enter("validate")
+	x.enter(phase)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs[key(r.Transaction, r.Attempt)] = x

@@ -23,7 +23,7 @@ type Past struct {
 // At makes the tables that the log gave at position, by the same projectors
 // that make the live ones, in a scratch file that ends with Close. A position
 // that the log has not reached is Invalid.
-func At(ctx context.Context, log eventlog.Store, position int64) (*Past, error) {
+func At(ctx context.Context, log eventlog.Source, position int64) (*Past, error) {
 	head, _, err := log.Head(ctx)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"roundtable/events"
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
 	"roundtable/internal/op"
@@ -69,23 +68,11 @@ func principalViewFor(c op.Call, _ time.Time) view[wire.Principal] {
 	return v
 }
 
-// A Token is a credential as its administrators see it: the secret itself was
-// shown once and is kept nowhere.
-type Token struct {
-	ID        string            `json:"token_id"`
-	Principal string            `json:"principal_id"`
-	Scope     events.TokenScope `json:"scope"`
-	State     string            `json:"state"` // active, expired or revoked, as of the moment of reading
-	IssuedAt  time.Time         `json:"issued_at"`
-	ExpiresAt time.Time         `json:"expires_at"`
-	RevokedAt *time.Time        `json:"revoked_at,omitempty"`
-}
-
-func tokenView(_ op.Call, now time.Time) view[Token] {
-	return view[Token]{
+func tokenView(_ op.Call, now time.Time) view[wire.Token] {
+	return view[wire.Token]{
 		name: "token", plural: "tokens", from: principals, source: "tokens", global: true,
 		columns: "seq, id, principal, scope, issued_at, expires_at, revoked_at", created: "issued_at",
-		scan: func(s scanner) (seq int64, t Token, err error) {
+		scan: func(s scanner) (seq int64, t wire.Token, err error) {
 			err = s.Scan(&seq, &t.ID, &t.Principal, decoded{&t.Scope}, stamp{&t.IssuedAt}, stamp{&t.ExpiresAt}, stampOrNil{&t.RevokedAt})
 			switch {
 			case t.RevokedAt != nil:

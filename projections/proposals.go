@@ -62,10 +62,10 @@ func proposalCreated(ctx context.Context, r *rows, e events.Event, p events.Prop
 	if err != nil {
 		return err
 	}
-	return r.exec(ctx, `INSERT INTO proposals (seq, id, workspace, task, author, title, summary, search, risk, status,
+	return r.exec(ctx, `INSERT INTO proposals (seq, id, workspace, task, author, title, summary, search, risk, effective_risk, status,
 		expected_tests, rollback_notes, compensates, revision, transaction_id, transaction_state, created_at, updated_at)
-		VALUES (?,?,?,?,?,?,?,?,?,'pending',?,?,?,0,'','not_started',?,?)`,
-		e.Position, p.Proposal, p.Workspace, p.Task, p.Author, p.Title, p.Summary, strings.ToLower(p.Title+"\n"+p.Summary), p.Risk,
+		VALUES (?,?,?,?,?,?,?,?,?,?,'pending',?,?,?,0,'','not_started',?,?)`,
+		e.Position, p.Proposal, p.Workspace, p.Task, p.Author, p.Title, p.Summary, strings.ToLower(p.Title+"\n"+p.Summary), p.Risk, p.Risk,
 		tests, p.RollbackNotes, p.Compensates, nanos(e.Time), nanos(e.Time))
 }
 
@@ -103,8 +103,8 @@ func revisionAttached(ctx context.Context, r *rows, e events.Event, p events.Pro
 			}
 		}
 	}
-	return r.set(ctx, `UPDATE proposals SET revision = ?, updated_at = ?,
-		status = CASE status WHEN 'revision_requested' THEN 'pending' ELSE status END WHERE id = ?`, p.Number, nanos(e.Time), p.Proposal)
+	return r.set(ctx, `UPDATE proposals SET revision = ?, effective_risk = ?, updated_at = ?,
+		status = CASE status WHEN 'revision_requested' THEN 'pending' ELSE status END WHERE id = ?`, p.Number, p.Risk, nanos(e.Time), p.Proposal)
 }
 
 func setStatus(ctx context.Context, r *rows, e events.Event, proposal, status string) error {

@@ -23,13 +23,12 @@ func proposalView() view[wire.Proposal] {
 func briefProposalView() view[wire.Proposal] {
 	return view[wire.Proposal]{
 		name: "proposal", plural: "proposals", from: proposals, source: "proposals",
-		columns: `seq, id, workspace, task, author, title, summary, risk, status, expected_tests, rollback_notes, compensates,
+		columns: `seq, id, workspace, task, author, title, summary, risk, effective_risk, status, expected_tests, rollback_notes, compensates,
 			revision, transaction_id, transaction_state, created_at, updated_at`, created: "created_at",
 		scan: func(s scanner) (seq int64, p wire.Proposal, err error) {
 			p.Revisions, p.Votes, p.Approvals = []wire.Revision{}, []wire.Vote{}, []wire.Approval{}
-			err = s.Scan(&seq, &p.ID, &p.Workspace, &p.Task, &p.Author, &p.Title, &p.Summary, &p.Risk, &p.Status, decoded{&p.ExpectedTests},
+			err = s.Scan(&seq, &p.ID, &p.Workspace, &p.Task, &p.Author, &p.Title, &p.Summary, &p.Risk, &p.EffectiveRisk, &p.Status, decoded{&p.ExpectedTests},
 				&p.RollbackNotes, &p.Compensates, &p.Revision, &p.Transaction, &p.TxState, stamp{&p.CreatedAt}, stamp{&p.UpdatedAt})
-			p.EffectiveRisk = p.Risk
 			return seq, p, err
 		},
 		fill: func(ctx context.Context, tx *sql.Tx, ps []wire.Proposal) error {
@@ -100,7 +99,7 @@ func (r *Reader) proposalOps() []op.Op {
 			w.is("task", in.Task)
 			w.is("status", in.Status)
 			w.is("author", in.Author)
-			w.is("risk", in.Risk)
+			w.is("effective_risk", in.Risk)
 			if in.Text != "" {
 				w.add("instr(search, ?) > 0", strings.ToLower(in.Text))
 			}

@@ -121,6 +121,8 @@ func (r *Reader) Show(ctx context.Context, entity, workspace, id string, after i
 		return show(ctx, r, workspaceView(), "", id, after)
 	case "principal":
 		return show(ctx, r, principalView(), "", id, after)
+	case "token":
+		return show(ctx, r, tokenView(op.Call{}, r.now()), "", id, after)
 	case "task":
 		return show(ctx, r, taskView(), workspace, id, after)
 	case "claim":

@@ -77,7 +77,7 @@ func (s *scene) propose(id, author, title, path string) {
 }
 
 func (s *scene) revision(id string, n int, by, path string) events.Payload {
-	return events.ProposalRevisionAttached{Proposal: id, Number: n, PatchDigest: id, Files: []events.PatchedFile{{Op: "rename", Path: path, OldPath: "was/" + path}}, AttachedBy: by}
+	return events.ProposalRevisionAttached{Proposal: id, Risk: "normal", Number: n, PatchDigest: id, Files: []events.PatchedFile{{Op: "rename", Path: path, OldPath: "was/" + path}}, AttachedBy: by}
 }
 
 func (s *scene) vote(id, proposal, voter, choice string, revision int) {

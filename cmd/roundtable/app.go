@@ -113,13 +113,13 @@ func (a *app) follow(ctx context.Context, ready chan<- struct{}) error {
 		return err
 	}
 	failed := make(chan error, len(process.Managers))
-	process.AddTo(router, a.store, a.log, time.Now, func(err error) { failed <- err })
+	process.AddTo(router, a.store, a.log, time.Now, func(consumer string, err error) { failed <- fmt.Errorf("%s cannot go on: %w", consumer, err) })
 	g.Go(func() error { return a.views.Run(ctx) })
 	g.Go(func() error { return router.Run(ctx) })
 	g.Go(func() error {
 		select {
 		case err := <-failed:
-			return fmt.Errorf("the log cannot be read: %w", err)
+			return err
 		case <-ctx.Done():
 			return router.Close()
 		}
@@ -161,18 +161,19 @@ func (a *app) work(ctx context.Context, t testing) error {
 		return err
 	}
 	dir := filepath.Join(a.data, "runs")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	home := filepath.Join(dir, "home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
 	report, err := sandbox.Probe(ctx, dir)
 	if err != nil {
 		return err
 	}
-	least := sandbox.Landlock
+	least := sandbox.Namespace
 	if t.unsandboxed {
-		least = sandbox.None
+		least = sandbox.Process
 	}
-	run, err := runner.New(runner.Options{Dir: filepath.Join(dir, "home"), Clock: time.Now, Report: report, MinLevel: least, Go: goCaches()})
+	run, err := runner.New(runner.Options{Dir: home, Clock: time.Now, Report: report, MinLevel: least, Go: goCaches()})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -36,7 +35,7 @@ func (c *demoCmd) Run(ctx context.Context, t terminal) (err error) {
 	fmt.Fprintf(t.out, "A repository in %s, served by this process. Two agents speak MCP, a person speaks HTTP.\n", p.root)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ended, at, err := c.start(ctx, p, filepath.Join(dir, "data"))
+	ended, at, err := c.start(ctx, t, p, filepath.Join(dir, "data"))
 	if err != nil {
 		return err
 	}
@@ -50,11 +49,11 @@ func (c *demoCmd) Run(ctx context.Context, t terminal) (err error) {
 }
 
 // start serves the repository in this process, from a data folder of its own.
-func (c *demoCmd) start(ctx context.Context, p *play, data string) (ended chan error, at string, err error) {
+func (c *demoCmd) start(ctx context.Context, t terminal, p *play, data string) (ended chan error, at string, err error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, "", err
 	}
-	lg := slog.New(slog.NewTextHandler(io.Discard, nil))
+	lg := logger(t, "error")
 	a, err := open(ctx, data, lg)
 	if err != nil {
 		return nil, "", err

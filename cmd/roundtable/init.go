@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -68,7 +67,7 @@ func (c *initCmd) make(ctx context.Context, t terminal) (m made, err error) {
 	if err := os.MkdirAll(m.Data, 0o700); err != nil {
 		return m, err
 	}
-	a, err := open(ctx, m.Data, slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	a, err := open(ctx, m.Data, logger(t, "warn"))
 	if err != nil {
 		return m, err
 	}

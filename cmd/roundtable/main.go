@@ -40,15 +40,6 @@ type terminal struct {
 	ready    chan<- string // gets the address once it is served; nil of none
 }
 
-// The exit codes.
-const (
-	exitDone      = 0
-	exitRefused   = 1
-	exitUsage     = 2
-	exitNotThere  = 3 // not reachable or not allowed
-	exitUncertain = 4 // whether it was done is not known
-)
-
 // root is the commands that are written by hand. Every operation is a command
 // too: see internal/cli.
 type root struct {
@@ -57,6 +48,7 @@ type root struct {
 	Serve   serveCmd   `cmd:"" help:"Serve REST, the live stream and MCP."`
 	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Speak MCP on standard input and output."`
 	Log     logCmd     `cmd:"" help:"Verify, export and replay the history."`
+	Token   tokenCmd   `cmd:"" hidden:""`
 	Rebuild rebuildCmd `cmd:"" help:"Build the views again from the history."`
 	Bench   benchCmd   `cmd:"" help:"Measure on this machine."`
 	Version versionCmd `cmd:"" help:"Print the version."`
@@ -74,7 +66,7 @@ func run(ctx context.Context, args []string, t terminal) int {
 		kong.Resolvers(environment(t.env)), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(t.err, "roundtable:", err)
-		return exitUsage
+		return cli.Usage
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -85,7 +77,7 @@ func run(ctx context.Context, args []string, t terminal) int {
 		return exit // --help was answered
 	case err != nil:
 		fmt.Fprintln(t.err, "roundtable:", err)
-		return exitUsage
+		return cli.Usage
 	}
 	return exitCode(t, k.Run())
 }
@@ -96,13 +88,13 @@ const about = "Agents and people change a repository through claims, proposals, 
 // exitCode prints an error for people and says how the program ends.
 func exitCode(t terminal, err error) int {
 	if err == nil {
-		return exitDone
+		return cli.Done
 	}
 	fmt.Fprintln(t.err, "roundtable:", err)
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return cli.ExitCode(f)
 	}
-	return exitRefused
+	return cli.Failed
 }
 
 // environment resolves --some-flag from ROUNDTABLE_SOME_FLAG.

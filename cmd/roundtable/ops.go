@@ -23,12 +23,13 @@ type Verified struct {
 	Events   int64  `json:"events"`
 	FirstBad int64  `json:"first_bad_position,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+	Detail   string `json:"detail,omitempty"`
 	RootHash string `json:"root_hash"`
 	HeadHash string `json:"head_hash"`
 }
 
 func verified(r eventlog.Report) Verified {
-	return Verified{OK: r.OK, Events: r.Events, FirstBad: r.FirstBadPosition, Reason: r.Reason, RootHash: r.RootHash, HeadHash: r.HeadHash}
+	return Verified{OK: r.OK, Events: r.Events, FirstBad: r.FirstBad, Reason: string(r.Reason), Detail: r.Detail, RootHash: r.Root, HeadHash: r.Head.Hash}
 }
 
 func verifyOp(store eventlog.Store) op.Op {
@@ -36,7 +37,7 @@ func verifyOp(store eventlog.Store) op.Op {
 	return op.Of(op.Op{Name: "log.verify", Route: "GET /api/v1/events/verify", May: may,
 		Doc: "Read the whole history and check its chain; the first position that is wrong is named."},
 		func(ctx context.Context, _ op.Call, _ struct{}) (Verified, error) {
-			r, err := eventlog.Verify(eventlog.Records(ctx, store, 0))
+			r, err := eventlog.Verify(ctx, eventlog.Records(ctx, store, 0, 0), eventlog.Point{})
 			return verified(r), err
 		})
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -77,18 +76,17 @@ func serve(ctx context.Context, data string, f serveFlags, t terminal) (err erro
 	if err := f.check(); err != nil {
 		return err
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
-		return fault.Errorf(fault.Invalid, "invalid_flag", "--log-level: %v", err)
+	lg, err := jsonLogger(t.err, f.LogLevel)
+	if err != nil {
+		return err
 	}
-	lg := slog.New(slog.NewJSONHandler(t.err, &slog.HandlerOptions{Level: level}))
 	a, err := open(ctx, data, lg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if r, err := eventlog.VerifyTail(ctx, a.store, verifyTail); err != nil || !r.OK {
-		return errors.Join(err, fmt.Errorf("the newest %d events do not verify: %s at position %d; `roundtable log verify` tells more", verifyTail, r.Reason, r.FirstBadPosition))
+		return errors.Join(err, fmt.Errorf("the newest %d events do not verify: %s at position %d; `roundtable log verify` tells more", verifyTail, r.Detail, r.FirstBad))
 	}
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Addr)
 	if err != nil {
@@ -231,4 +229,3 @@ func (a *app) extras() []api.Extra {
 		Media: "text/plain; charset=utf-8", Serve: a.testLog,
 	}}
 }
-

@@ -12,7 +12,7 @@ import (
 
 // lockName is the file in the data folder that its one user locks. It holds
 // the user's process id and stays when the lock is gone: only the lock counts.
-const lockName = "lock"
+const lockName = "server.lock"
 
 // A HeldError says that another process uses the data folder.
 type HeldError struct {

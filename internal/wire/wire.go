@@ -196,12 +196,22 @@ type TestRun struct {
 	DurationMS  int64      `json:"duration_ms"`
 }
 
-// A Token is a credential, without its text.
+// A TokenScope is what a token is narrowed to; empty fields do not narrow.
+type TokenScope struct {
+	Workspace  string   `json:"workspace_id,omitempty"`
+	Task       string   `json:"task_id,omitempty"`
+	Proposal   string   `json:"proposal_id,omitempty"`
+	Operations []string `json:"operations,omitempty"`
+}
+
+// A Token is a credential as its administrators see it: the secret itself was
+// shown once and is kept nowhere.
 type Token struct {
 	ID        string     `json:"token_id"`
 	Principal string     `json:"principal_id"`
+	Scope     TokenScope `json:"scope"`
+	State     string     `json:"state"` // active, expired or revoked, as of the moment of reading
+	IssuedAt  time.Time  `json:"issued_at"`
 	ExpiresAt time.Time  `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
-	IssuedBy  string     `json:"issued_by"`
-	IssuedAt  time.Time  `json:"issued_at"`
 }

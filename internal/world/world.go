@@ -240,7 +240,7 @@ const maxSuggestion = 64 << 10
 
 // refusal shows the engine's refusal to whoever sent the patch.
 func refusal(r *patch.Refusal) *fault.Error {
-	e := fault.Errorf(fault.Refused, string(r.Class), "%s", r.Error()).At("/patch", r.Detail)
+	e := fault.Errorf(fault.Refused, string(r.Class), "%s", strings.TrimPrefix(r.Error(), string(r.Class)+": ")).At("/patch", r.Detail)
 	if r.Line > 0 {
 		e.With("line", r.Line)
 	}

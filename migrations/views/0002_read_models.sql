@@ -86,7 +86,8 @@ CREATE TABLE proposals (
   title             TEXT    NOT NULL,
   summary           TEXT    NOT NULL,
   search            TEXT    NOT NULL, -- title and summary in lower case
-  risk              TEXT    NOT NULL,
+  risk              TEXT    NOT NULL, -- the author's word
+  effective_risk    TEXT    NOT NULL, -- of the newest revision
   status            TEXT    NOT NULL,
   expected_tests    TEXT    NOT NULL, -- JSON
   rollback_notes    TEXT    NOT NULL,

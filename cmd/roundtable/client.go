@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"roundtable/api"
+	"roundtable/commands"
+	"roundtable/internal/cli"
+	"roundtable/internal/fault"
+	"roundtable/internal/op"
+	"roundtable/internal/remote"
+	"roundtable/projections"
+)
+
+// handWritten are the nouns of commands that no operation makes.
+var handWritten = []string{"demo", "init", "serve", "mcp", "rebuild", "bench", "version", "acp"}
+
+// generated reports whether the arguments are a command made from an
+// operation. `log verify` and `token issue` are too, and are also written by
+// hand for a data folder that no server has.
+func generated(args []string, t terminal) bool {
+	switch {
+	case len(args) == 0 || strings.HasPrefix(args[0], "-") || slices.Contains(handWritten, args[0]):
+		return false
+	case args[0] == "log":
+		return len(args) > 1 && (args[1] == "list" || args[1] == "verify" && !offline(args))
+	case args[0] == "token" && len(args) > 1 && args[1] == "issue":
+		return !offline(args)
+	}
+	return true
+}
+
+// offline reports whether the arguments name a data folder or a file.
+func offline(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		return a == "--data" || a == "--file" || strings.HasPrefix(a, "--data=") || strings.HasPrefix(a, "--file=")
+	})
+}
+
+// allOps lists every operation, on parts that are not there: for what only
+// looks at names, routes and schemas.
+func allOps() []op.Op {
+	feed, err := api.NewFeed(api.FeedConfig{})
+	if err != nil {
+		panic(err) // there is nothing that could be registered twice
+	}
+	h := commands.New(commands.Config{})
+	return append(operations(h, projections.NewReader(nil, nil, projections.Limits{}), nil), feed.Ops()...)
+}
+
+// elsewhere lists every operation as the running server answers it.
+func elsewhere(t terminal) ([]op.Op, error) {
+	base := t.env("ROUNDTABLE_SERVER")
+	if base == "" {
+		base = "http://127.0.0.1:7117"
+	}
+	token := t.env("ROUNDTABLE_TOKEN")
+	if token == "" {
+		return nil, fault.Errorf(fault.Unauthenticated, "authentication_required", "set ROUNDTABLE_TOKEN to your token; `roundtable init` prints an admin's")
+	}
+	return remote.Ops(allOps(), remote.Client{Base: base, Token: token})
+}
+
+// runOp runs a command that is made from an operation.
+func runOp(ctx context.Context, args []string, t terminal) int {
+	ops, err := elsewhere(t)
+	if err != nil {
+		if !slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" }) && args[0] != "ops" {
+			return exitCode(t, err)
+		}
+		ops = allOps()
+	}
+	if args[0] == "ops" {
+		for _, o := range ops {
+			fmt.Fprintf(t.out, "%-28s %s\n", o.Name, o.Doc)
+		}
+		return cli.Done
+	}
+	return cli.Run(ctx, cli.Env{Ops: ops, Args: args, Stdin: t.in, Stdout: t.out, Stderr: t.err, NewKey: ids(), ReadFile: os.ReadFile,
+		Call: op.Call{Workspace: t.env("ROUNDTABLE_WORKSPACE")}})
+}
+
+// notThere reports a data folder that is not one.
+func notThere(data string, err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return fault.Errorf(fault.NotFound, "no_data_folder", "there is no history in %s: give --data, or run `roundtable init`", data)
+	}
+	return err
+}
