@@ -1,0 +1,318 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"roundtable/internal/op"
+)
+
+// maxFile bounds what is read for one flag, in bytes: the largest patch that
+// the service takes.
+const maxFile = 32 << 20
+
+// An input is a parsed command line.
+type input struct {
+	fields    map[string]json.RawMessage
+	body      []byte // a patch, as it stands
+	key       string
+	workspace string
+	after     int64
+	json      bool
+	help      bool
+}
+
+// own are the flags of every command. A field of such a name comes first.
+var own = map[string]string{
+	"json": "print the answer as JSON", "help": "show this",
+	"workspace": "id of the workspace; needed only where you see several",
+	"key":       "idempotency key: repeat a command under the same and it is done once",
+	"after":     "wait until what a command did at this log position is shown",
+}
+
+// parse reads the arguments after a command's words.
+func (env Env) parse(c command, args []string) (in input, err error) {
+	in.fields = map[string]json.RawMessage{}
+	given := map[string][]string{}
+	var loose []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			loose = append(loose, args[i+1:]...)
+			break
+		}
+		if len(arg) < 2 || arg[0] != '-' {
+			loose = append(loose, arg)
+			continue
+		}
+		name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if name == "h" {
+			name = "help"
+		}
+		name = strings.ReplaceAll(name, "-", "_")
+		isSwitch, err := env.switched(c.o, name)
+		if err != nil {
+			return in, err
+		}
+		switch {
+		case hasValue:
+		case isSwitch:
+			value = "true"
+		case i+1 == len(args):
+			return in, fmt.Errorf("%s needs a value", flagOf(name))
+		default:
+			i++
+			value = args[i]
+		}
+		given[name] = append(given[name], value)
+	}
+	if err := place(c.o, loose, given); err != nil {
+		return in, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if err := env.take(c.o, name, given[name], &in); err != nil {
+			return in, err
+		}
+	}
+	if in.help {
+		return in, nil
+	}
+	return in, missing(c.o, in)
+}
+
+// switched reports whether a flag stands without a value; an error says that
+// there is no such flag.
+func (env Env) switched(o op.Op, name string) (bool, error) {
+	if p := o.In.Properties[name]; p != nil {
+		return p.Type == "boolean", nil
+	}
+	switch {
+	case name == "json" || name == "help":
+		return true, nil
+	case name == "key" && o.Writes(), name == "after" && !o.Writes(), (name == "workspace" || name == op.WorkspaceParam) && o.InWorkspace():
+		return false, nil
+	}
+	return false, fmt.Errorf("there is no flag %s", flagOf(plain(name)))
+}
+
+// place gives arguments without a flag to the ids of the path, and then to
+// the fields that must be there.
+func place(o op.Op, loose []string, given map[string][]string) error {
+	for _, name := range positional(o) {
+		if len(loose) == 0 {
+			break
+		}
+		if given[name] == nil {
+			given[name], loose = loose[:1], loose[1:]
+		}
+	}
+	if len(loose) > 0 {
+		return fmt.Errorf("%s is too much", quote(loose[0]))
+	}
+	return nil
+}
+
+// positional returns the fields that need no flag, in order.
+func positional(o op.Op) []string {
+	var names []string
+	for _, p := range o.Params() {
+		if p != op.WorkspaceParam {
+			names = append(names, p)
+		}
+	}
+	for _, r := range order(o.In) {
+		if p := o.In.Properties[r]; slices.Contains(o.In.Required, r) && !slices.Contains(names, r) && (p.Type == "string" || p.Type == "integer") {
+			names = append(names, r)
+		}
+	}
+	return names
+}
+
+// order returns the fields of an input as they were declared.
+func order(s *jsonschema.Schema) []string {
+	names := slices.Clone(s.PropertyOrder)
+	for _, n := range slices.Sorted(maps.Keys(s.Properties)) {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// take fills in from one flag.
+func (env Env) take(o op.Op, name string, values []string, in *input) (err error) {
+	p := o.In.Properties[name]
+	if len(values) > 1 && (p == nil || p.Type != "array") {
+		return fmt.Errorf("%s is given more than once", flagOf(name))
+	}
+	v := values[0]
+	switch {
+	case p != nil && name == "patch":
+		in.body, err = env.file(strings.TrimPrefix(v, "@"))
+		if len(in.body) == 0 && err == nil {
+			err = errors.New("--patch: the file is empty")
+		}
+	case p != nil && p.Type == "array":
+		in.fields[name], err = env.array(name, p, values)
+	case p != nil:
+		in.fields[name], err = env.value(name, p, v)
+	case name == "json":
+		in.json, err = strconv.ParseBool(v)
+	case name == "help":
+		in.help, err = strconv.ParseBool(v)
+	case name == "key":
+		if in.key = v; strings.TrimSpace(v) == "" {
+			err = errors.New("--key must not be blank")
+		}
+	case name == "after":
+		if in.after, err = strconv.ParseInt(v, 10, 64); err != nil || in.after < 0 {
+			err = errors.New("--after must be a log position: a whole number from 0")
+		}
+	default:
+		in.workspace = v
+	}
+	return err
+}
+
+func (env Env) array(name string, p *jsonschema.Schema, values []string) (json.RawMessage, error) {
+	items := make([]json.RawMessage, 0, len(values))
+	for _, v := range values {
+		item, err := env.value(name, p.Items, v)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return json.Marshal(items)
+}
+
+// value writes a flag's text as JSON of its type. Long texts and objects may
+// be read from a file.
+func (env Env) value(name string, p *jsonschema.Schema, v string) (json.RawMessage, error) {
+	typ := ""
+	if p != nil {
+		typ = p.Type
+	}
+	path, fromFile := strings.CutPrefix(v, "@")
+	if fromFile && (typ == "string" && strings.HasSuffix(name, "_md") || typ != "string") {
+		b, err := env.file(path)
+		if err != nil {
+			return nil, err
+		}
+		v = string(b)
+	}
+	switch typ {
+	case "string":
+		return json.Marshal(v)
+	case "integer":
+		if _, err := strconv.ParseInt(v, 10, 64); err != nil {
+			return nil, fmt.Errorf("%s must be a whole number, not %s", flagOf(name), quote(v))
+		}
+	case "number":
+		if _, err := strconv.ParseFloat(v, 64); err != nil {
+			return nil, fmt.Errorf("%s must be a number, not %s", flagOf(name), quote(v))
+		}
+	case "boolean":
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return nil, fmt.Errorf("%s must be true or false, not %s", flagOf(name), quote(v))
+		}
+		v = strconv.FormatBool(b)
+	}
+	if !json.Valid([]byte(v)) {
+		return nil, fmt.Errorf("%s must be JSON, or @ and the name of a file of JSON", flagOf(name))
+	}
+	return json.RawMessage(v), nil
+}
+
+// file reads a file, or with the name - what is piped in.
+func (env Env) file(path string) ([]byte, error) {
+	if path != "-" {
+		b, err := env.ReadFile(path)
+		if err == nil && len(b) > maxFile {
+			err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+		}
+		return b, err
+	}
+	if env.Stdin == nil {
+		return nil, errors.New("nothing is piped in")
+	}
+	b, err := io.ReadAll(io.LimitReader(env.Stdin, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("what is piped in is larger than %d bytes", maxFile)
+	}
+	return b, err
+}
+
+// missing names the fields that must be there and are not.
+func missing(o op.Op, in input) error {
+	var names []string
+	for _, name := range positionalOrRequired(o) {
+		if in.fields[name] == nil && !(name == "patch" && in.body != nil) {
+			names = append(names, flagOf(name))
+		}
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("it needs %s", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func positionalOrRequired(o op.Op) []string {
+	names := positional(o)
+	for _, r := range order(o.In) {
+		if slices.Contains(o.In.Required, r) && !slices.Contains(names, r) {
+			names = append(names, r)
+		}
+	}
+	return names
+}
+
+// flagOf is a field as a flag.
+func flagOf(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
+
+// flags writes arguments of a step as a command line would have them.
+func flags(o op.Op, args map[string]any) string {
+	var b strings.Builder
+	params := o.Params()
+	for _, p := range params {
+		if v, ok := args[p]; ok && p != op.WorkspaceParam {
+			fmt.Fprintf(&b, " %s", quote(fmt.Sprint(v)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if slices.Contains(params, name) && name != op.WorkspaceParam {
+			continue
+		}
+		text, ok := args[name].(string)
+		if !ok {
+			raw, err := json.Marshal(args[name])
+			if err != nil {
+				continue
+			}
+			text = string(raw)
+		}
+		fmt.Fprintf(&b, " %s %s", flagOf(name), quote(text))
+	}
+	return b.String()
+}
+
+// quote makes a word that a shell takes as it is.
+func quote(s string) string {
+	s = plain(s)
+	odd := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,=", r))
+	}
+	if s != "" && !strings.ContainsFunc(s, odd) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

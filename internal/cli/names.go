@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"roundtable/internal/op"
+)
+
+// A command is an op under the words that call it.
+type command struct {
+	o    op.Op
+	noun string
+	verb string // "" where the noun alone is the command
+}
+
+func (c command) words() string { return strings.TrimSuffix(c.noun+" "+c.verb, " ") }
+
+// better are the words of ops whose own name is not what a person would type.
+// The name itself works too.
+var better = map[string]string{
+	"approval.approve":       "approve",
+	"human.approval_status":  "approval get",
+	"human.request_approval": "approval request",
+	"patch.apply":            "apply",
+	"patch.reject":           "proposal reject",
+	"patch.validate":         "proposal validate",
+	"proposal.attach_patch":  "proposal attach",
+	"resource.claim":         "claim take",
+	"resource.claim_status":  "claim list",
+	"resource.extend":        "claim extend",
+	"resource.release":       "claim release",
+	"table.get_state":        "state",
+	"test.get_result":        "test get",
+	"event.list":             "log list",
+	"events.list":            "log list",
+}
+
+// shorter are nouns that have a short form.
+var shorter = map[string]string{"transaction": "tx", "test_run": "test"}
+
+// commandOf returns o under the words that help shows.
+func commandOf(o op.Op) command {
+	words := better[o.Name]
+	if words == "" {
+		noun, verb, _ := strings.Cut(o.Name, ".")
+		words = cmp.Or(shorter[noun], noun) + " " + verb
+	}
+	noun, verb, _ := strings.Cut(strings.ReplaceAll(words, "_", "-"), " ")
+	return command{o, noun, verb}
+}
+
+// find returns the command that the arguments name and the arguments after
+// it, or what to do instead.
+func (env Env) find() (c command, rest []string, instead func() int) {
+	word := func(i int) string {
+		if i < len(env.Args) {
+			return strings.ReplaceAll(env.Args[i], "_", "-")
+		}
+		return ""
+	}
+	noun, verb := word(0), word(1)
+	if noun == "" || isHelp(noun) || noun == "help" {
+		return c, nil, func() int { return env.help(isHelp(noun) || noun == "help") }
+	}
+	var same []command
+	for _, o := range env.Ops {
+		c := commandOf(o)
+		own, ownVerb, _ := strings.Cut(strings.ReplaceAll(o.Name, "_", "-"), ".")
+		switch {
+		case c.verb == "" && c.noun == noun:
+			return c, env.Args[1:], nil
+		case c.noun == noun && c.verb == verb, own == noun && ownVerb == verb, shorter[own] == noun && ownVerb == verb:
+			return c, env.Args[2:], nil
+		}
+		if c.noun == noun || own == noun {
+			same = append(same, c)
+		}
+	}
+	if len(same) == 0 {
+		return c, nil, func() int {
+			fmt.Fprintf(env.Stderr, "roundtable: there is no command %s\nSee: roundtable --help\n", plain(noun))
+			return Usage
+		}
+	}
+	asked := isHelp(verb)
+	return c, nil, func() int {
+		w, code := env.Stdout, Done
+		if !asked {
+			w, code = env.Stderr, Usage
+			if verb != "" {
+				fmt.Fprintf(w, "roundtable: %s has no command %s\n\n", plain(noun), plain(verb))
+			}
+		}
+		list(w, same)
+		return code
+	}
+}
+
+func isHelp(word string) bool { return word == "--help" || word == "-h" || word == "-help" }
+
+// help lists all commands.
+func (env Env) help(asked bool) int {
+	w, code := env.Stdout, Done
+	if !asked {
+		w, code = env.Stderr, Usage
+	}
+	fmt.Fprintln(w, "Usage: roundtable <noun> <verb> [ids] [--flag value …]")
+	fmt.Fprintln(w)
+	var all []command
+	for _, o := range env.Ops {
+		all = append(all, commandOf(o))
+	}
+	list(w, all)
+	return code
+}
+
+// list writes commands with what they do.
+func list(w io.Writer, cs []command) {
+	slices.SortFunc(cs, func(a, b command) int { return cmp.Compare(a.words(), b.words()) })
+	t := table{}
+	for _, c := range cs {
+		t.row("  roundtable "+c.words(), c.o.Doc)
+	}
+	t.write(w)
+}
