@@ -98,8 +98,21 @@ func newViews(t *testing.T) (*Views, *memLog) {
 	return v, log
 }
 
+// empty returns v as if its file were new.
+func empty(t fatal, ctx context.Context, v *Views, log eventlog.Store) *Views {
+	t.Helper()
+	for _, p := range v.ps {
+		for _, table := range append([]string{"checkpoints"}, p.Tables...) {
+			if _, err := v.db.Write.ExecContext(ctx, `DELETE FROM `+table); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return New(log, v.db, nil)
+}
+
 // example makes one long history of every kind of event.
-func example(t *testing.T, n int) []events.Payload {
+func example(t testing.TB, n int) []events.Payload {
 	t.Helper()
 	return rapid.Custom(func(rt *rapid.T) []events.Payload { return newWorld(rt).history(n) }).Example(1)
 }

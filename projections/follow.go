@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -74,7 +75,7 @@ func (v *Views) follow(ctx context.Context, p Projector) (why, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	end := func(why error) { cancel(blocked{why}) }
-	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout}, watermill.NewSlogLogger(v.slog))
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout}, watermill.NewSlogLogger(slog.New(loud{v.slog.Handler()})))
 	if err != nil {
 		return nil, err
 	}

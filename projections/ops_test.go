@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"roundtable/events"
+	"roundtable/internal/wire"
 )
 
 // TestOps: each op is complete, and every list is bounded and takes the same
@@ -169,6 +170,10 @@ func TestSeen(t *testing.T) {
 		if got := strings.Join(values(t, s.ask("workspace.list", caller, "", obj{})["workspaces"], "workspace_id"), " "); got != want {
 			t.Errorf("%s sees %q, want %q", caller, got, want)
 		}
+	}
+	v, _, err := s.r.Show(t.Context(), "token", "", "TK-3", 0)
+	if token, ok := v.(wire.Token); err != nil || !ok || token.RevokedAt == nil {
+		t.Error(v, err)
 	}
 	for caller, want := range map[string]string{"ann": "reviewer viewer", "bot": "viewer", "eve": "reviewer viewer", "nobody": ""} {
 		var p struct{ Roles json.RawMessage }

@@ -20,13 +20,11 @@ import (
 // was there at the start is met exactly once, nothing is met twice, and the
 // order holds.
 func TestPages(t *testing.T) {
-	dir, n := t.TempDir(), 0
+	file, _ := newViews(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx := t.Context()
-		n++
 		log, w := &memLog{}, newWorld(rt)
-		v := openViews(rt, ctx, dir, fmt.Sprint(n), log)
-		defer func() { v.db.Close() }()
+		v := empty(rt, ctx, file, log)
 		log.add(epoch, w.history(rapid.IntRange(4, 60).Draw(rt, "events"))...)
 		v.catchUp(ctx, rt, 50)
 		r := NewReader(v, func() time.Time { return epoch }, Limits{})

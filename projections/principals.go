@@ -24,8 +24,8 @@ var principals = Projector{
 			if err != nil {
 				return err
 			}
-			return r.exec(ctx, `INSERT INTO tokens (seq, id, principal, scope, issued_at, expires_at, revoked_at) VALUES (?,?,?,?,?,?,0)`,
-				e.Position, p.Token, p.Principal, scope, nanos(e.Time), nanos(p.ExpiresAt))
+			return r.exec(ctx, `INSERT INTO tokens (seq, id, principal, scope, issued_by, issued_at, expires_at, revoked_at) VALUES (?,?,?,?,?,?,?,0)`,
+				e.Position, p.Token, p.Principal, scope, e.Actor, nanos(e.Time), nanos(p.ExpiresAt))
 		}),
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TokenRevoked) error {
 			return r.set(ctx, `UPDATE tokens SET revoked_at = ? WHERE id = ?`, nanos(e.Time), p.Token)

@@ -71,9 +71,9 @@ func principalViewFor(c op.Call, _ time.Time) view[wire.Principal] {
 func tokenView(_ op.Call, now time.Time) view[wire.Token] {
 	return view[wire.Token]{
 		name: "token", plural: "tokens", from: principals, source: "tokens", global: true,
-		columns: "seq, id, principal, scope, issued_at, expires_at, revoked_at", created: "issued_at",
+		columns: "seq, id, principal, scope, issued_by, issued_at, expires_at, revoked_at", created: "issued_at",
 		scan: func(s scanner) (seq int64, t wire.Token, err error) {
-			err = s.Scan(&seq, &t.ID, &t.Principal, decoded{&t.Scope}, stamp{&t.IssuedAt}, stamp{&t.ExpiresAt}, stampOrNil{&t.RevokedAt})
+			err = s.Scan(&seq, &t.ID, &t.Principal, decoded{&t.Scope}, &t.IssuedBy, stamp{&t.IssuedAt}, stamp{&t.ExpiresAt}, stampOrNil{&t.RevokedAt})
 			switch {
 			case t.RevokedAt != nil:
 				t.State = "revoked"

@@ -111,44 +111,47 @@ func (r *Reader) read(ctx context.Context, after int64, ps []Projector, f func(t
 }
 
 // Show returns the newest state of one entity: "workspace", "principal",
-// "task", "claim", "proposal", "approval", "vote", "transaction" or
+// "token", "task", "claim", "proposal", "approval", "vote", "transaction" or
 // "test_run". It is a value of package wire, with the position it stands for,
 // which is not before after. An entity of another workspace is not found; of
-// workspaces and principals, which belong to none, workspace is not looked at.
+// the first three, which belong to none, workspace is not looked at.
 func (r *Reader) Show(ctx context.Context, entity, workspace, id string, after int64) (any, int64, error) {
 	switch entity {
 	case "workspace":
-		return show(ctx, r, workspaceView(), "", id, after)
+		return boxed(show(ctx, r, workspaceView(), "", id, after))
 	case "principal":
-		return show(ctx, r, principalView(), "", id, after)
+		return boxed(show(ctx, r, principalView(), "", id, after))
 	case "token":
-		return show(ctx, r, tokenView(op.Call{}, r.now()), "", id, after)
+		return boxed(show(ctx, r, tokenView(op.Call{}, r.now()), "", id, after))
 	case "task":
-		return show(ctx, r, taskView(), workspace, id, after)
+		return boxed(show(ctx, r, taskView(), workspace, id, after))
 	case "claim":
-		return show(ctx, r, claimView(op.Call{}, r.now()), workspace, id, after)
+		return boxed(show(ctx, r, claimView(op.Call{}, r.now()), workspace, id, after))
 	case "proposal":
-		return show(ctx, r, proposalView(), workspace, id, after)
+		return boxed(show(ctx, r, proposalView(), workspace, id, after))
 	case "approval":
-		return show(ctx, r, approvalView(), workspace, id, after)
+		return boxed(show(ctx, r, approvalView(), workspace, id, after))
 	case "vote":
-		return show(ctx, r, voteView(), workspace, id, after)
+		return boxed(show(ctx, r, voteView(), workspace, id, after))
 	case "transaction":
-		return show(ctx, r, transactionView(), workspace, id, after)
+		return boxed(show(ctx, r, transactionView(), workspace, id, after))
 	case "test_run":
-		return show(ctx, r, testRunView(), workspace, id, after)
+		return boxed(show(ctx, r, testRunView(), workspace, id, after))
 	}
 	return nil, 0, errors.New("projections: no entity is called " + entity)
 }
 
-func show[E any](ctx context.Context, r *Reader, v view[E], workspace, id string, after int64) (any, int64, error) {
-	var e E
-	at, err := r.read(ctx, after, []Projector{v.from}, func(tx *sql.Tx) (err error) {
-		e, err = v.one(ctx, tx, workspace, id)
-		return err
-	})
+func boxed[E any](e E, at int64, err error) (any, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
 	return e, at, nil
+}
+
+func show[E any](ctx context.Context, r *Reader, v view[E], workspace, id string, after int64) (e E, at int64, err error) {
+	at, err = r.read(ctx, after, []Projector{v.from}, func(tx *sql.Tx) (err error) {
+		e, err = v.one(ctx, tx, workspace, id)
+		return err
+	})
+	return e, at, err
 }

@@ -3,7 +3,6 @@ package projections
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -18,13 +17,11 @@ import (
 // size, with repeats, by several lives of the program) equal tables rebuilt,
 // and tables made in one pass at the head, byte for byte.
 func TestRebuild(t *testing.T) {
-	dir, n := t.TempDir(), 0
+	file, _ := newViews(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx := t.Context()
-		n++
 		log, w := &memLog{}, newWorld(rt)
-		v := openViews(rt, ctx, dir, fmt.Sprint(n), log)
-		defer func() { v.db.Close() }()
+		v := empty(rt, ctx, file, log)
 		history := w.history(rapid.IntRange(4, 60).Draw(rt, "events"))
 		for i := 0; i < len(history); {
 			some := rapid.IntRange(1, len(history)-i).Draw(rt, "more")
@@ -34,10 +31,7 @@ func TestRebuild(t *testing.T) {
 				advance(ctx, rt, v, p, rapid.IntRange(1, 20).Draw(rt, "page"), rapid.IntRange(0, 5).Draw(rt, "pages"))
 			}
 			if rapid.Bool().Draw(rt, "restart") {
-				if err := v.db.Close(); err != nil {
-					rt.Fatal(err)
-				}
-				v = openViews(rt, ctx, dir, fmt.Sprint(n), log)
+				v = New(log, v.db, nil)
 			}
 		}
 		v.catchUp(ctx, rt, 7)

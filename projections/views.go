@@ -27,6 +27,20 @@ type Views struct {
 	stopped map[string]error // why a projector has stopped, by name
 }
 
+// loud hides what the machinery of watermill says of its own doings.
+type loud struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h loud) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
+}
+
+// WithAttrs implements slog.Handler.
+func (h loud) WithAttrs(as []slog.Attr) slog.Handler { return loud{h.Handler.WithAttrs(as)} }
+
+// WithGroup implements slog.Handler.
+func (h loud) WithGroup(name string) slog.Handler { return loud{h.Handler.WithGroup(name)} }
+
 // New returns the views of log in db, as they lie there. They follow the log
 // while Run runs.
 func New(log eventlog.Store, db *sqlite.DB, logger *slog.Logger) *Views {

@@ -211,6 +211,7 @@ type Token struct {
 	Principal string     `json:"principal_id"`
 	Scope     TokenScope `json:"scope"`
 	State     string     `json:"state"` // active, expired or revoked, as of the moment of reading
+	IssuedBy  string     `json:"issued_by"`
 	IssuedAt  time.Time  `json:"issued_at"`
 	ExpiresAt time.Time  `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`

@@ -35,6 +35,7 @@ CREATE TABLE tokens (
   id         TEXT    NOT NULL UNIQUE,
   principal  TEXT    NOT NULL,
   scope      TEXT    NOT NULL, -- JSON
+  issued_by  TEXT    NOT NULL,
   issued_at  INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
   revoked_at INTEGER NOT NULL
