@@ -124,6 +124,8 @@ func headerProbes(strip func(int) patch.Options) []probe {
 		{"deletion with new lines", "k=k;", git("deleted file mode 100644", "--- a/k", "+++ /dev/null", "@@ -1 +1 @@", "-k", "+K"), patch.Options{}, patch.InconsistentNames, "", 1},
 		{"strip too much", "k=k;", kMod, strip(3), patch.StripMismatch, "", 1},
 		{"strip 2", "k=k;", "--- x/a/k\n+++ x/b/k\n@@ -1 +1 @@\n-k\n+K\n", strip(2), "", "", 0},
+		{"strip 2, rename without prefix", "k=k;", "diff --git x/a/k x/b/l\nsimilarity index 100%\nrename from k\nrename to l\n", strip(2), "", "", 0},
+		{"strip 2, rename in a folder", "k=k;", "diff --git a/x/k b/x/l\nsimilarity index 100%\nrename from x/k\nrename to x/l\n", strip(2), "", "", 0},
 		{"no prefix, no folder", "k=k;", "--- k\n+++ k\n@@ -1 +1 @@\n-k\n+K\n", patch.Options{}, "", "", 0},
 		{"binary stub of diff -r", "k=k;", kMod + "Binary files a/x and b/x differ\n", patch.Options{}, patch.BinaryWithoutData, "", 6},
 		{"binary without ids", "k=k;", git(bin[:len(bin)-1]), patch.Options{}, patch.BinaryWithoutOID, "", 1},

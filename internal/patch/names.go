@@ -26,9 +26,23 @@ func strip(name string, level int) (string, bool) {
 }
 
 // namesAt gives the old and new path of the section at a strip level, all its
-// header lines agreeing, or why they do not.
+// header lines agreeing, or why they do not. The names of a rename or copy have
+// no prefix: how much of the level is to be taken from them, too, depends on
+// how many components that prefix had, so each count is tried.
 func (c *section) namesAt(level int) (old, new string, r *Refusal) {
-	old, new, r = c.statedAt(level)
+	bare := max(level-1, 0)
+	old, new, r = c.namesWith(level, bare)
+	for c.from != nil && r != nil && bare > 0 {
+		bare--
+		if a, b, other := c.namesWith(level, bare); other == nil {
+			return a, b, nil
+		}
+	}
+	return old, new, r
+}
+
+func (c *section) namesWith(level, bare int) (old, new string, r *Refusal) {
+	old, new, r = c.statedAt(level, bare)
 	if r != nil || !c.git {
 		return old, new, r
 	}
@@ -50,8 +64,8 @@ func (c *section) namesAt(level int) (old, new string, r *Refusal) {
 }
 
 // statedAt gives the paths that the lines other than "diff --git" state; ""
-// where they do not.
-func (c *section) statedAt(level int) (old, new string, r *Refusal) {
+// where they do not. Bare is the level of names without prefix.
+func (c *section) statedAt(level, bare int) (old, new string, r *Refusal) {
 	ok := true
 	take := func(name string, level int) string {
 		s, fits := strip(name, level)
@@ -59,7 +73,7 @@ func (c *section) statedAt(level int) (old, new string, r *Refusal) {
 		return s
 	}
 	if c.from != nil {
-		old, new = take(*c.from, max(level-1, 0)), take(*c.to, max(level-1, 0))
+		old, new = take(*c.from, bare), take(*c.to, bare)
 	}
 	agree := true
 	set := func(to *string, h *headerName) {
