@@ -12,7 +12,7 @@ import (
 
 // A Result is what a patch makes of a tree.
 type Result struct {
-	Changes    []Change // one for each touched path, sorted by path
+	Changes    []Change // one for each touched path, sorted by path; of some Before and After may be equal
 	Files      []FileResult
 	Notes      []Note
 	Level      int      // how many components were stripped

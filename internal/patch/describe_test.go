@@ -190,7 +190,7 @@ type mixed struct {
 func (m mixed) Conversion(p string) (patch.Conversion, error) { return m.of[p], nil }
 
 func TestAttributes(t *testing.T) {
-	files := probeTree("n=x;")
+	files := probeTree("n=x; one=x l->w")
 	files.Put("w", "100644", []byte("a\r\nb\r\n"))
 	tree := mixed{files, map[string]patch.Conversion{"w": patch.CRLFConversion, "new": patch.CRLFConversion, "f": patch.FilterAttr, "n": patch.CRLFConversion}}
 	res, err := apply([]byte("--- a/w\n+++ b/w\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n"+newFile("new", "100644", "@@ -0,0 +1 @@\n+x\n")), patch.Options{}, tree)
@@ -200,6 +200,12 @@ func TestAttributes(t *testing.T) {
 	for _, c := range res.Changes {
 		if got, want := string(c.Content), map[string]string{"w": "a\r\nB\r\n", "new": "x\r\n"}[c.Path]; got != want {
 			t.Errorf("%s is %q, want %q", c.Path, got, want)
+		}
+	}
+	for _, p := range []string{"one", "l"} {
+		tree.of[p], tree.of[p+"2"] = patch.CRLFConversion, patch.CRLFConversion
+		if _, err := apply(fmt.Appendf(nil, "diff --git a/%[1]s b/%[1]s2\nsimilarity index 100%%\nrename from %[1]s\nrename to %[1]s2\n", p), patch.Options{}, tree); err != nil {
+			t.Error(err)
 		}
 	}
 	_, err = apply([]byte(newFile("f", "100644", "")), patch.Options{}, tree)

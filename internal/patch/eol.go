@@ -24,8 +24,8 @@ type conversion struct{ old, new bool }
 // conversion asks the tree; nil when the section is refused for it.
 func (a *applier) conversion(i int, old, new string) (*conversion, error) {
 	t, ok := a.raw.(Converter)
-	if !ok {
-		return &conversion{}, nil
+	if p := a.parts[i]; !ok || p.before.Kind == Symlink || p.after.Kind == Symlink {
+		return &conversion{}, nil // a link's text is never converted
 	}
 	var crlf [2]bool
 	for k, path := range []string{old, new} {
@@ -43,9 +43,9 @@ func (a *applier) conversion(i int, old, new string) (*conversion, error) {
 }
 
 // converts reports whether the conversion touches these bytes: not those of
-// links and binary files.
+// binary files.
 func converts(on bool, data []byte, c *section) bool {
-	return on && c.bin == nil && c.oldMode != modeLink && c.newMode != modeLink && bytes.IndexByte(data, 0) < 0
+	return on && c.bin == nil && bytes.IndexByte(data, 0) < 0
 }
 
 // clean gives the blob of a file of the work tree.
@@ -53,8 +53,8 @@ func (v *conversion) clean(data []byte, c *section) ([]byte, *Refusal) {
 	if !converts(v.old, data, c) || c.creates() {
 		return data, nil
 	}
-	lf, ok := lfForm(data)
-	if !ok && len(data) > 0 {
+	lf := bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	if !bytes.Equal(toCRLF(lf), data) {
 		return nil, refuse(EOLMismatch, 0, "", "attributes convert the file to CRLF, but not all its lines end in CRLF.").with(HintEOL)
 	}
 	return lf, nil

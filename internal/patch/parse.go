@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Patch is a parsed patch. It keeps the bytes it was made from; nobody may
-// change them.
+// A Patch is a parsed patch. It never changes, so several goroutines may use
+// it. It keeps the bytes it was made from; nobody may change them.
 type Patch struct {
 	o        Options
 	sections []*section

@@ -161,12 +161,12 @@ func (t *text) splice(hunks []Hunk, d side, o Options, budget *int) (*splice, *R
 	delta := 0
 	for i := range hunks {
 		h := &hunks[i]
-		at, r := t.place(cur, h, d, o, budget)
+		at, r := t.place(cur, h, d, h.newIndex()-h.oldIndex() == delta, o, budget)
 		if r != nil {
 			return nil, r
 		}
-		stated, n := d.counts(h)
-		s.loose = s.loose || at != stated || h.context > 0 && h.tail == 0 && at+n != t.len()
+		stated, _ := d.counts(h)
+		s.loose = s.loose || at != stated || t.cut(at, h, d)
 		emit(t.data[t.starts[cur]:t.starts[at]])
 		s.placed = append(s.placed, placedAt(i, h, d, at, delta))
 		for l := range h.Lines() {
@@ -208,26 +208,44 @@ func placedAt(i int, h *Hunk, d side, at, delta int) Placed {
 }
 
 // place finds the line at which the hunk's lines stand: where they are stated,
-// else at the only other place from line cur on.
-func (t *text) place(cur int, h *Hunk, d side, o Options, budget *int) (int, *Refusal) {
+// else at the only other place from line cur on. Agreed tells that the old and
+// the new line of the header say the same. Where they do not, or where a hunk
+// ends without context and yet not at the end of the file, the stated line is
+// not certain, and only the only place in the file is good enough.
+func (t *text) place(cur int, h *Hunk, d side, agreed bool, o Options, budget *int) (int, *Refusal) {
 	stated, n := d.counts(h)
-	if stated >= cur && t.standsAt(stated, h, d) {
+	there := stated >= cur && t.standsAt(stated, h, d)
+	if there && agreed && !t.cut(stated, h, d) {
 		return stated, nil
 	}
-	at, matches := 0, 0
-	if h.context > 0 && n > 0 {
-		if *budget < 0 {
-			return 0, refuse(ContextMismatch, h.Line, "", "too many hunks stand far from their stated lines to look for them all")
+	if h.context == 0 || n == 0 {
+		if there {
+			return 0, refuse(Ambiguous, h.Line, "", "the hunk header contradicts itself: with the hunks before it, old line %d is not new line %d", h.OldStart, h.NewStart)
 		}
-		at, matches = t.find(cur, h, d, budget)
+		return 0, t.explain(h, d)
 	}
+	if *budget < 0 {
+		return 0, refuse(ContextMismatch, h.Line, "", "too many hunks stand far from their stated lines to look for them all")
+	}
+	at, matches := t.find(cur, h, d, budget)
 	switch {
+	case matches > 1 && there && !agreed:
+		return 0, refuse(Ambiguous, h.Line, "", "the old lines stand at more than one place, and the hunk header contradicts itself: with the hunks before it, old line %d is not new line %d", h.OldStart, h.NewStart)
+	case matches > 1 && there:
+		return 0, refuse(Ambiguous, h.Line, "", "the old lines stand at more than one place, and the hunk ends without context though the file goes on; add the lines after the change")
 	case matches > 1:
 		return 0, refuse(Ambiguous, h.Line, "", "the old lines are not at line %d and stand at more than one other place (line %d is the first)", stated+1, at+1)
-	case matches == 1 && o.NoOffsets:
+	case matches == 1 && at != stated && o.NoOffsets:
 		return 0, refuse(OffsetRefused, h.Line, "", "the old lines are not at line %d but at line %d, and this workspace takes no offsets", stated+1, at+1)
 	case matches == 1:
 		return at, nil
 	}
 	return 0, t.explain(h, d)
+}
+
+// cut reports whether the hunk, standing at line at, has context but none after
+// its last change, and the file goes on: a tool writes that only at the end.
+func (t *text) cut(at int, h *Hunk, d side) bool {
+	_, n := d.counts(h)
+	return h.context > 0 && h.tail == 0 && at+n != t.len()
 }

@@ -6,7 +6,7 @@ import "slices"
 // says; -1 when the tree must tell.
 func (p *Patch) levelFromNames() int {
 	if p.o.Strip != nil {
-		return max(*p.o.Strip, 0)
+		return min(max(*p.o.Strip, 0), maxDepth)
 	}
 	fits := func(level int) *Refusal {
 		for _, c := range p.sections {
