@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -216,8 +217,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestLinear: input made to be slow is not. Each bound is some twenty times
-// what it takes; quadratic work would take minutes.
+// TestLinear: input made to be slow or large is not. The bound on time is some
+// twenty times what it takes, quadratic work would take minutes; what a patch
+// and its result keep is at most ten times the input.
 func TestLinear(t *testing.T) {
 	const n = 40_000
 	same := strings.Repeat("x\n", n)
@@ -229,6 +231,10 @@ func TestLinear(t *testing.T) {
 	for i := range 10_000 {
 		fmt.Fprintf(&many, "@@ -%d,2 +%d,2 @@\n x\n-z\n+y\n", 4*i+1, 4*i+1)
 	}
+	small := strings.Builder{}
+	for i := range 200_000 {
+		fmt.Fprintf(&small, "@@ -%d +%d @@\n-\n+x\n", 2*i+1, 2*i+1)
+	}
 	for _, c := range []struct {
 		name, data, k string
 	}{
@@ -238,18 +244,35 @@ func TestLinear(t *testing.T) {
 		{"blanks in a name", "diff --git " + strings.Repeat("a ", 1<<20) + "\nold mode 100644\nnew mode 100755\n", "k\n"},
 		{"many names", strings.Repeat("diff --git "+strings.Repeat("a/ ", 5000)+"\nold mode 100644\nnew mode 100755\n", 1900), "k\n"},
 		{"count mismatch", "--- a/k\n+++ b/k\n@@ -1,3 +1,3 @@\n" + strings.Repeat("+x\n", 1<<20), "k\n"},
+		{"new file of empty lines", "--- /dev/null\n+++ b/n\n@@ -0,0 +1,2000000 @@\n" + strings.Repeat("+\n", 2_000_000), "k\n"},
+		{"change in empty lines", "--- a/k\n+++ b/k\n@@ -1,2 +1,3 @@\n \n+x\n \n", strings.Repeat("\n", 4_000_000)},
+		{"offset in empty lines", "--- a/k\n+++ b/k\n@@ -9,3 +9,3 @@\n \n-x\n+y\n \n", strings.Repeat("\n", 2_000_000) + "x\n" + strings.Repeat("\n", 2_000_000)},
+		{"small hunks", "--- a/k\n+++ b/k\n" + small.String(), strings.Repeat("\n", 400_000)},
 		{"slashes", "--- a/k\n+++ b/k" + strings.Repeat("/", 1<<20) + "\n@@ -1 +1 @@\n-k\n+K\n", "k\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tree := patch.NewMapTree()
 			tree.Put("k", "100644", []byte(c.k))
+			data := []byte(c.data)
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
 			begin := time.Now()
-			check(t, []byte(c.data), patch.Options{}, tree)
-			if d := time.Since(begin); d > 10*time.Second {
-				t.Errorf("took %v", d)
-			} else {
-				t.Logf("%v for %d bytes", d, len(c.data))
+			var res *patch.Result
+			p, err := patch.Parse(data, patch.Options{})
+			if err == nil {
+				res, err = patch.Apply(p, tree)
 			}
+			took := time.Since(begin)
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			input, all, kept := len(c.data)+len(c.k), int(after.TotalAlloc-before.TotalAlloc), int(after.HeapAlloc)-int(before.HeapAlloc)
+			t.Logf("%v, %d bytes allocated, %d kept for %d: %v", took, all, kept, input, err)
+			if took > 30*time.Second || all > 40*input+1<<20 || kept > 10*input+1<<20 {
+				t.Error("too slow or too large")
+			}
+			runtime.KeepAlive(p)
+			runtime.KeepAlive(res)
 		})
 	}
 }
