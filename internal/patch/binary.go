@@ -71,7 +71,37 @@ func readPart(s *scanner, p *Patch) (*binary, *Refusal) {
 	if !ok {
 		return nil, refuse(BinaryCorrupt, line, "", "the binary data does not inflate to exactly %d bytes", size)
 	}
-	return &binary{string(kind) == "delta", data}, nil
+	b := &binary{string(kind) == "delta", data}
+	if b.delta {
+		if r := judgeDelta(data, line, p.o); r != nil {
+			return nil, r
+		}
+	}
+	return b, nil
+}
+
+// judgeDelta refuses a delta that is damaged, or that asks for more than a file
+// may have, before there is a file to apply it to.
+func judgeDelta(delta []byte, line int, o Options) *Refusal {
+	from, rest, ok1 := deltaSize(delta)
+	size, rest, ok2 := deltaSize(rest)
+	if ok1 && ok2 && max(from, size) > uint64(o.MaxFileBytes) {
+		return refuse(LimitFileBytes, line, "", "the delta makes %d bytes of %d; a file may have %d", size, from, o.MaxFileBytes)
+	}
+	made := uint64(0)
+	for ok := ok1 && ok2; len(rest) > 0 || !ok; {
+		var op deltaOp
+		if ok {
+			op, rest, ok = nextDelta(rest)
+		}
+		if made += op.n; !ok || made > size || op.insert == nil && op.at+op.n > from {
+			return refuse(BinaryCorrupt, line, "", "the delta is damaged")
+		}
+	}
+	if made != size {
+		return refuse(BinaryCorrupt, line, "", "the delta makes %d bytes, and says %d", made, size)
+	}
+	return nil
 }
 
 // readBase85 reads lines up to and with an empty one.
@@ -162,45 +192,59 @@ func inflate(packed []byte, size int) ([]byte, bool) {
 	return out.Bytes(), err == nil && n == int64(size) && src.Len() == 0
 }
 
-// applyDelta makes the file that a delta describes out of its source. At most
-// most bytes come out; ok is false when the delta is damaged, is for a source
-// of another size, or asks for more.
-func applyDelta(delta, src []byte, most int) (out []byte, ok bool) {
-	from, delta, ok1 := deltaSize(delta)
-	size, delta, ok2 := deltaSize(delta)
-	if !ok1 || !ok2 || from != uint64(len(src)) || size > uint64(most) {
+// applyDelta makes the file that a delta, which judgeDelta has passed,
+// describes out of its source. Ok is false when it is for a source of another
+// size.
+func applyDelta(delta, src []byte) (out []byte, ok bool) {
+	from, delta, _ := deltaSize(delta)
+	_, delta, _ = deltaSize(delta)
+	if from != uint64(len(src)) {
 		return nil, false
 	}
 	for len(delta) > 0 {
-		op := delta[0]
-		delta = delta[1:]
-		if op&0x80 == 0 {
-			n := int(op)
-			if n == 0 || n > len(delta) || uint64(len(out)+n) > size {
-				return nil, false
-			}
-			out, delta = append(out, delta[:n]...), delta[n:]
-			continue
-		}
-		var v [7]uint64
-		for i := range v {
-			if op>>i&1 == 1 {
-				if len(delta) == 0 {
-					return nil, false
-				}
-				v[i], delta = uint64(delta[0]), delta[1:]
-			}
-		}
-		at, n := v[0]|v[1]<<8|v[2]<<16|v[3]<<24, v[4]|v[5]<<8|v[6]<<16
-		if n == 0 {
-			n = 0x10000
-		}
-		if at+n > uint64(len(src)) || uint64(len(out))+n > size {
+		var op deltaOp
+		if op, delta, ok = nextDelta(delta); !ok {
 			return nil, false
 		}
-		out = append(out, src[at:at+n]...)
+		if op.insert == nil {
+			op.insert = src[op.at : op.at+op.n]
+		}
+		out = append(out, op.insert...)
 	}
-	return out, uint64(len(out)) == size
+	return out, true
+}
+
+// A deltaOp inserts bytes, or, where insert is nil, copies n bytes of the
+// source from at on.
+type deltaOp struct {
+	insert []byte
+	at, n  uint64
+}
+
+func nextDelta(d []byte) (op deltaOp, rest []byte, ok bool) {
+	code := d[0]
+	d = d[1:]
+	if code&0x80 == 0 {
+		n := int(code)
+		if n == 0 || n > len(d) {
+			return op, nil, false
+		}
+		return deltaOp{insert: d[:n], n: uint64(n)}, d[n:], true
+	}
+	var v [7]uint64
+	for i := range v {
+		if code>>i&1 == 1 {
+			if len(d) == 0 {
+				return op, nil, false
+			}
+			v[i], d = uint64(d[0]), d[1:]
+		}
+	}
+	op.at, op.n = v[0]|v[1]<<8|v[2]<<16|v[3]<<24, v[4]|v[5]<<8|v[6]<<16
+	if op.n == 0 {
+		op.n = 0x10000
+	}
+	return op, d, true
 }
 
 // deltaSize reads a number of seven bits a byte, low first.

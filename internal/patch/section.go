@@ -215,7 +215,7 @@ func (a *applier) binaryContent(i int, src []byte) ([]byte, bool) {
 	out := c.bin.data
 	if c.bin.delta {
 		var ok bool
-		if out, ok = applyDelta(c.bin.data, src, a.o.MaxFileBytes); !ok {
+		if out, ok = applyDelta(c.bin.data, src); !ok {
 			a.refuse(i, BinaryCorrupt, c.line, path, "the delta does not fit the file it names")
 			return nil, false
 		}
