@@ -188,8 +188,9 @@ func (a *applier) joinParts(fr *FileResult) {
 			if a.names[i][1] != fr.NewPath || c.deletes() != deletion || c.creates() == deletion {
 				continue
 			}
+			first := len(fr.Placed) // the hunks of both sections are counted through
 			for _, at := range p.placed {
-				at.Hunk += len(fr.Placed)
+				at.Hunk += first
 				fr.Placed = append(fr.Placed, at)
 			}
 			fr.Notes = append(fr.Notes, p.notes...)

@@ -131,6 +131,9 @@ func (t *text) holds(h *Hunk, d side, see func([]byte) []byte) bool {
 // firstDifference names the first line that is not as the hunk states it.
 func (t *text) firstDifference(h *Hunk, d side) string {
 	i, _ := d.counts(h)
+	if i > t.len() {
+		return fmt.Sprintf("the file has %d lines, the hunk wants line %d", t.len(), i)
+	}
 	for l := range h.side(d) {
 		if i >= t.len() {
 			return fmt.Sprintf("the file has %d lines, the hunk wants line %d", t.len(), i+1)
