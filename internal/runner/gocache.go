@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 
 	"roundtable/internal/sandbox"
 )
@@ -13,10 +15,9 @@ type GoCaches struct {
 	Root     string // GOROOT, if it is not among the system's files; read-only
 	ModCache string // GOMODCACHE; read-only
 
-	// BuildCache is the GOCACHE of earlier runs. Where an overlay can be made,
-	// commands see it and what they add is their own; elsewhere they begin with
-	// an empty cache of their own, unless Shared. A shared cache is written by
-	// every command: then one can leave another wrong results.
+	// BuildCache is the GOCACHE of earlier runs. Commands see what it has, and
+	// what they add is their own and gone with them, unless Shared: a shared
+	// cache is written by every command, and one can leave another wrong results.
 	BuildCache string
 	Shared     bool
 }
@@ -24,7 +25,7 @@ type GoCaches struct {
 // paths returns where the directories are kept.
 func (g *GoCaches) paths() []*string { return []*string{&g.Root, &g.ModCache, &g.BuildCache} }
 
-// overlay reports whether the build cache needs one.
+// overlay reports whether the build cache is best shown by one.
 func (g GoCaches) overlay() bool { return g.BuildCache != "" && !g.Shared }
 
 // readOnly lists what is to be mounted read-only.
@@ -59,7 +60,7 @@ func (g GoCaches) variables(e environment, own scratch) {
 }
 
 // cacheInto gives the command its build cache.
-func (g GoCaches) cacheInto(s *sandbox.Spec, b sandbox.Backend, own scratch) {
+func (g GoCaches) cacheInto(e environment, s *sandbox.Spec, b sandbox.Backend, own scratch) error {
 	switch {
 	case g.BuildCache == "":
 	case g.Shared:
@@ -68,5 +69,29 @@ func (g GoCaches) cacheInto(s *sandbox.Spec, b sandbox.Backend, own scratch) {
 		s.Overlays = append(s.Overlays, sandbox.Overlay{
 			Lower: g.BuildCache, Scratch: filepath.Join(own.dir, "build"), At: g.buildCache(own),
 		})
+	case b.Level().AtLeast(sandbox.Landlock):
+		self, err := sandbox.Self(b)
+		if err != nil {
+			return fmt.Errorf("build cache: %w", err)
+		}
+		s.ReadOnly = append(s.ReadOnly, g.BuildCache)
+		e[cacheProgVar] = quoted(self, cacheArg, g.BuildCache, g.buildCache(own))
 	}
+	// With less, nothing would keep a command from writing to the host's cache:
+	// it begins with an empty one of its own.
+	return nil
+}
+
+// quoted joins words as the go command splits them.
+func quoted(words ...string) string {
+	for i, w := range words {
+		if strings.ContainsAny(w, " \t\r\n'\"") {
+			quote := "'"
+			if strings.Contains(w, "'") {
+				quote = `"`
+			}
+			words[i] = quote + w + quote
+		}
+	}
+	return strings.Join(words, " ")
 }

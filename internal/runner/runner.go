@@ -264,13 +264,16 @@ func (r *Runner) prepare(s Spec, res *Result) (job, error) {
 	if j.scratch, err = newScratch(r.o.Dir); err != nil {
 		return j, problemf("scratch_failed", "no directory for the run: %v", err)
 	}
-	env := r.environment(s, j.scratch)
 	j.spec = sandbox.Spec{
-		Path: res.Executable, Argv: s.Argv, Dir: dir, Env: env.list(), Network: s.Network, Limits: s.Limits,
+		Path: res.Executable, Argv: s.Argv, Dir: dir, Network: s.Network, Limits: s.Limits,
 		ReadWrite: []string{tree, j.scratch.dir},
 		ReadOnly:  append(r.o.Go.readOnly(), r.o.ReadOnly...),
 	}
-	r.o.Go.cacheInto(&j.spec, backend, j.scratch)
+	env := r.environment(s, j.scratch)
+	if err := r.o.Go.cacheInto(env, &j.spec, backend, j.scratch); err != nil {
+		return j, errors.Join(problemf("scratch_failed", "no build cache for the run: %v", err), j.scratch.remove())
+	}
+	j.spec.Env = env.list()
 	res.EnvNames = slices.Sorted(maps.Keys(env))
 	res.EnvDigest = env.digest(map[string]string{tree: "$TREE", j.scratch.dir: "$RUN"}, res.Executable, backend)
 	return j, nil

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if status, ok := sandbox.Main(os.Args); ok {
+	if status, ok := runner.Main(os.Args); ok {
 		os.Exit(status)
 	}
 	os.Exit(m.Run())

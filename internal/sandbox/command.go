@@ -32,6 +32,17 @@ var (
 // insideSelf is where a bwrap sandbox shows this program.
 const insideSelf = "/run/roundtable-sandbox"
 
+// Self returns the path by which commands run by b can run this program.
+func Self(b Backend) (string, error) {
+	switch b {
+	case Bubblewrap:
+		return insideSelf, nil
+	case UserNS:
+		return "", errors.New("sandbox: userns does not show this program")
+	}
+	return os.Executable()
+}
+
 // order returns what the supervisor is to do.
 func (s Spec) order(b Backend) (order, error) {
 	binds, err := s.binds()
