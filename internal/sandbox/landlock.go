@@ -45,7 +45,7 @@ func (o order) landlock() error {
 	}
 	if !o.Network {
 		// Listening stays allowed: only what leaves is refused.
-		connect := landlock.MustConfig(landlock.AccessNetSet(ll.AccessNetConnectTCP)).BestEffort()
+		connect := landlock.Config{HandledAccessNet: ll.AccessNetConnectTCP}.BestEffort()
 		if err := connect.RestrictNet(); err != nil {
 			return fmt.Errorf("landlock: network: %w", err)
 		}
