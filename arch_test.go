@@ -14,6 +14,7 @@ import (
 // the test: where a new one belongs is a decision.
 var layers = map[string]struct{ may, outside []string }{
 	"api":                       {[]string{"events", "events/eventlog", "internal/auth", "internal/fault", "internal/op"}, []string{"github.com/go-chi/chi/v5", "github.com/google/jsonschema-go", "github.com/oklog/ulid/v2", "github.com/prometheus/client_golang"}},
+	"cmd/roundtable":            {[]string{"*"}, []string{"*"}},
 	"commands":                  {[]string{"domain", "events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/policy", "internal/redact", "internal/wire"}, []string{"github.com/google/jsonschema-go"}},
 	"domain":                    {[]string{"events", "internal/auth", "internal/fault", "internal/policy"}, []string{"golang.org/x/text"}},
 	"events":                    {nil, []string{"github.com/oklog/ulid/v2"}},
@@ -38,6 +39,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/world":            {[]string{"commands", "domain", "events", "internal/blob", "internal/fault", "internal/patch", "internal/policy", "internal/repo", "internal/runner", "internal/wire"}, nil},
 	"mcp":                       {[]string{"internal/auth", "internal/fault", "internal/op"}, []string{"github.com/mark3labs/mcp-go", "github.com/google/jsonschema-go", "github.com/oklog/ulid/v2"}},
 	"migrations":                {nil, nil},
+	"process":                   {[]string{"commands", "domain", "events", "events/eventlog", "internal/fault", "internal/patch", "internal/redact", "internal/repo", "internal/runner", "internal/world"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/sony/gobreaker"}},
 	"projections":               {[]string{"events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/sqlite", "internal/wire"}, []string{"github.com/ThreeDotsLabs/watermill", "golang.org/x/sync"}},
 }
 

@@ -35,7 +35,8 @@ func (v view[E]) one(ctx context.Context, tx *sql.Tx, workspace, id string) (E, 
 	}
 	es, _, err := v.find(ctx, tx, w, "", 1)
 	if err == nil && len(es) == 0 {
-		err = fault.Errorf(fault.NotFound, v.name+"_not_found", "there is no %s %s here", strings.ReplaceAll(v.name, "_", " "), id)
+		code := v.name + "_not_found"
+		err = fault.Errorf(fault.NotFound, code, "there is no %s %s here", strings.ReplaceAll(v.name, "_", " "), id)
 	}
 	if err != nil {
 		var none E

@@ -44,6 +44,14 @@ var exits = map[fault.Kind]int{
 	fault.Unavailable:     NotAllowed,
 }
 
+// ExitCode returns the exit code that f ends a program with.
+func ExitCode(f *fault.Error) int {
+	if f.Code == "unknown_outcome" {
+		return UnknownOutcome
+	}
+	return exits[f.Kind]
+}
+
 // An Env is where a command runs. All fields without a remark are needed.
 type Env struct {
 	Ops            []op.Op
@@ -203,10 +211,7 @@ func (env Env) patience(c command) (done func()) {
 func (env Env) fail(ctx context.Context, c command, in input, err error) int {
 	code, f := Failed, (*fault.Error)(nil)
 	if e, ok := errors.AsType[*fault.Error](err); ok {
-		f, code = e, exits[e.Kind]
-		if e.Code == "unknown_outcome" {
-			code = UnknownOutcome
-		}
+		f, code = e, ExitCode(e)
 	}
 	switch {
 	case in.json:
