@@ -38,7 +38,8 @@ func (h *Handler) Ops() []op.Op {
 func (h *Handler) serverOps() []op.Op {
 	admins := op.May{Roles: []auth.Role{auth.Admin}, Human: true, Server: true}
 	return []op.Op{
-		command[AddWorkspace, wire.Workspace](h, "workspace", op.Op{Route: "POST " + server + "/workspaces", Status: http.StatusCreated, May: admins,
+		command[AddWorkspace, wire.Workspace](h, "workspace", op.Op{Route: "POST " + server + "/workspaces", Status: http.StatusCreated,
+			May: op.May{Roles: []auth.Role{auth.Admin}, Human: true, Everywhere: true},
 			Doc: "Put a Git work tree or folder of the server under governance."}),
 		command[CreatePrincipal, wire.Principal](h, "principal", op.Op{Route: "POST " + server + "/principals", Status: http.StatusCreated, May: admins,
 			Doc: "Make a person, agent or service known, with its roles."}),

@@ -147,15 +147,15 @@ type atLeast struct {
 
 func (h atLeast) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
 
-// A testing says how tests are run.
-type testing struct {
+// testRuns says how tests are run.
+type testRuns struct {
 	unsandboxed bool // run them also where nothing isolates them
 	slots       int
 }
 
 // work does jobs until ctx ends; what a process before this one left half done
 // is settled first.
-func (a *app) work(ctx context.Context, t testing) error {
+func (a *app) work(ctx context.Context, t testRuns) error {
 	apply := process.Applier{Handler: a.handler, World: a.world, Steps: a.steps, Log: a.log, Now: time.Now}
 	if err := apply.Recover(ctx); err != nil {
 		return err

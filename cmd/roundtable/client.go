@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"roundtable/api"
 	"roundtable/commands"
+	"roundtable/events/eventlog/sqlitelog"
 	"roundtable/internal/cli"
 	"roundtable/internal/fault"
 	"roundtable/internal/op"
@@ -45,12 +50,19 @@ func offline(args []string) bool {
 // allOps lists every operation, on parts that are not there: for what only
 // looks at names, routes and schemas.
 func allOps() []op.Op {
-	feed, err := api.NewFeed(api.FeedConfig{})
-	if err != nil {
-		panic(err) // there is nothing that could be registered twice
-	}
+	feed := noFeed()
 	h := commands.New(commands.Config{})
 	return append(operations(h, projections.NewReader(nil, nil, projections.Limits{}), nil), feed.Ops()...)
+}
+
+// noFeed is a live stream of no log.
+func noFeed() *api.Feed {
+	feed, err := api.NewFeed(api.FeedConfig{Log: (*sqlitelog.Store)(nil), Known: (&app{}).known, Revoked: (*sqlitelog.Store)(nil).Changed,
+		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+	if err != nil {
+		panic(err) // nothing that it is given is looked at
+	}
+	return feed
 }
 
 // elsewhere lists every operation as the running server answers it.

@@ -133,7 +133,7 @@ func (a *app) serve(ctx context.Context, ln net.Listener, f serveFlags, t termin
 	case <-ctx.Done():
 		return errors.Join(ln.Close(), g.Wait())
 	}
-	g.Go(func() error { return a.work(ctx, testing{f.AllowUnsandboxed, f.TestSlots}) })
+	g.Go(func() error { return a.work(ctx, testRuns{f.AllowUnsandboxed, f.TestSlots}) })
 	srv := api.NewServer(ctx, web.handler)
 	scheme := "http"
 	if f.TLSCert != "" {
