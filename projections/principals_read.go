@@ -117,7 +117,7 @@ func (r *Reader) principalOps() []op.Op {
 			Doc: "Show one person, agent or service with the roles that you can see.",
 		}, principalViewFor, func(_ op.Call, in principalID) string { return in.ID }),
 		listOp(r, op.Op{
-			Name: "token.list", Route: "GET /api/v1/tokens", May: op.May{Roles: []auth.Role{auth.Admin}, Server: true},
+			Name: "token.list", Route: "GET /api/v1/tokens", May: op.May{Roles: []auth.Role{auth.Admin}, Human: true, Server: true},
 			Doc: "List credentials, without their secrets, to see which are alive.",
 		}, tokenView, tokenConds),
 	}

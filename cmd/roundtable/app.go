@@ -145,6 +145,12 @@ type atLeast struct {
 	level slog.Level
 }
 
+func (h atLeast) WithAttrs(as []slog.Attr) slog.Handler {
+	return atLeast{h.Handler.WithAttrs(as), h.level}
+}
+
+func (h atLeast) WithGroup(name string) slog.Handler { return atLeast{h.Handler.WithGroup(name), h.level} }
+
 func (h atLeast) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
 
 // testRuns says how tests are run.

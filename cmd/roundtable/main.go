@@ -59,11 +59,15 @@ func run(ctx context.Context, args []string, t terminal) int {
 	if generated(args, t) {
 		return runOp(ctx, args, t)
 	}
+	resolver, err := settings(args, t.env)
+	if err != nil {
+		return exitCode(t, err)
+	}
 	var r root
 	exit := -1
 	parser, err := kong.New(&r, kong.Name("roundtable"), kong.Description(about), kong.Writers(t.out, t.err), kong.UsageOnError(),
 		kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(t),
-		kong.Resolvers(environment(t.env)), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Resolvers(resolver), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(t.err, "roundtable:", err)
 		return cli.Usage
@@ -95,30 +99,4 @@ func exitCode(t terminal, err error) int {
 		return cli.ExitCode(f)
 	}
 	return cli.Failed
-}
-
-// environment resolves --some-flag from ROUNDTABLE_SOME_FLAG.
-func environment(env func(string) string) kong.Resolver {
-	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
-		if f.Name == "help" {
-			return nil, nil
-		}
-		if v := env("ROUNDTABLE_" + upper(f.Name)); v != "" {
-			return v, nil
-		}
-		return nil, nil
-	})
-}
-
-func upper(flag string) string {
-	b := []byte(flag)
-	for i, c := range b {
-		switch {
-		case c == '-':
-			b[i] = '_'
-		case 'a' <= c && c <= 'z':
-			b[i] = c - 'a' + 'A'
-		}
-	}
-	return string(b)
 }
