@@ -1,12 +1,9 @@
 package eventlog
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"sync"
 
@@ -64,49 +61,6 @@ func Records(ctx context.Context, s Source, after, until int64) iter.Seq2[events
 					return
 				}
 			}
-		}
-	}
-}
-
-// Export writes records as lines of JSON, each as it is stored.
-func Export(w io.Writer, records iter.Seq2[events.Record, error]) error {
-	b := bufio.NewWriterSize(w, 1<<16)
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false) // data are hashed as they are, escapes and all
-	for r, err := range records {
-		if err != nil {
-			return err
-		}
-		if err := enc.Encode(r); err != nil {
-			return fmt.Errorf("export event %d: %w", r.Position, err)
-		}
-	}
-	return b.Flush()
-}
-
-// maxLine bounds a line of an export, in bytes.
-const maxLine = 64 << 20
-
-// Import returns the records of an export. A line that is no record is an
-// error that names the line; nothing comes after it.
-func Import(r io.Reader) iter.Seq2[events.Record, error] {
-	return func(yield func(events.Record, error) bool) {
-		lines := bufio.NewScanner(r)
-		lines.Buffer(make([]byte, 0, 1<<16), maxLine)
-		n := 0
-		for lines.Scan() {
-			n++
-			var rec events.Record
-			if err := json.Unmarshal(lines.Bytes(), &rec); err != nil {
-				yield(rec, fmt.Errorf("export, line %d: %w", n, err))
-				return
-			}
-			if !yield(rec, nil) {
-				return
-			}
-		}
-		if err := lines.Err(); err != nil {
-			yield(events.Record{}, fmt.Errorf("export, after line %d: %w", n, err))
 		}
 	}
 }

@@ -88,7 +88,9 @@ func TestExport(t *testing.T) {
 	if err != nil || !rep.OK || rep.Events != 30 {
 		t.Errorf("%+v %v", rep, err)
 	}
-	for name, bad := range map[string]string{"cut in a line": text[:len(text)-20], "garbage": text + "x\n", "empty line": "\n" + text} {
+	for name, bad := range map[string]string{"cut in a line": text[:len(text)-20], "garbage": text + "x\n", "empty line": "\n" + text,
+		"unknown field": strings.Replace(text, `{"position":1,`, `{"approved_by":"x","position":1,`, 1), "repeated field": strings.Replace(text, `"actor":"A"`, `"actor":"x","actor":"A"`, 1),
+		"other case": strings.Replace(text, `"actor"`, `"Actor"`, 1), "space": strings.Replace(text, `,"actor"`, `, "actor"`, 1)} {
 		if _, err := eventlog.Verify(t.Context(), eventlog.Import(strings.NewReader(bad)), eventlog.Point{}); err == nil || !strings.Contains(err.Error(), "line ") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -158,7 +160,7 @@ func TestReplayEnds(t *testing.T) {
 	boom := errors.New("boom")
 	nothing := func([]events.Event) error { return nil }
 	t.Run("fold", func(t *testing.T) {
-		m := newMemory(history(50_000))
+		m := newMemory(history(8_000))
 		if err := eventlog.Replay(t.Context(), m, 0, 0, 2, func([]events.Event) error { return boom }); !errors.Is(err, boom) {
 			t.Error(err)
 		}
@@ -192,7 +194,7 @@ func TestReplayEnds(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		n := 0
-		err := eventlog.Replay(ctx, newMemory(history(50_000)), 0, 0, 2, func([]events.Event) error {
+		err := eventlog.Replay(ctx, newMemory(history(8_000)), 0, 0, 2, func([]events.Event) error {
 			if n++; n == 3 {
 				cancel()
 			}
@@ -200,6 +202,36 @@ func TestReplayEnds(t *testing.T) {
 		})
 		if !errors.Is(err, context.Canceled) || n > 10 {
 			t.Errorf("%d pages, %v", n, err)
+		}
+	})
+}
+
+// FuzzImport: no input makes it panic, and what it takes it would write.
+func FuzzImport(f *testing.F) {
+	var b bytes.Buffer
+	if err := eventlog.Export(&b, all(history(2))); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add([]byte("{}\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var rs []events.Record
+		for r, err := range eventlog.Import(bytes.NewReader(in)) {
+			if err != nil {
+				break
+			}
+			rs = append(rs, r)
+		}
+		var out bytes.Buffer
+		if err := eventlog.Export(&out, all(rs)); err != nil {
+			t.Fatal(err)
+		}
+		normal := bytes.ReplaceAll(append(in, '\n'), []byte("\r\n"), []byte("\n"))
+		if !bytes.HasPrefix(normal, out.Bytes()) {
+			t.Errorf("%q was taken as %q", in, out.Bytes())
+		}
+		if _, err := eventlog.Verify(t.Context(), all(rs), eventlog.Point{}); err != nil {
+			t.Error(err)
 		}
 	})
 }
