@@ -38,9 +38,9 @@ func fresh(t *testing.T) *disk {
 // acknowledged is there, nothing is half there, and the log is whole. At
 // NORMAL the same run must show losses, or the disk proves nothing.
 func TestPowerCut(t *testing.T) {
-	seeds, long := 200, os.Getenv("ROUNDTABLE_LONG") != ""
+	seeds, changes, long := 200, 160, os.Getenv("ROUNDTABLE_LONG") != ""
 	if long {
-		seeds = 5000
+		seeds, changes = 5000, 600
 	}
 	empty := fresh(t)
 	for _, synchronous := range []string{"full", "normal"} {
@@ -50,7 +50,7 @@ func TestPowerCut(t *testing.T) {
 				if *seedFlag != 0 && seed != *seedFlag {
 					continue
 				}
-				a, l := powerCut(t, empty.clone(), synchronous, seed)
+				a, l := powerCut(t, empty.clone(), synchronous, seed, changes)
 				if l > 0 && synchronous == "full" {
 					t.Errorf("seed %d: %d of %d acknowledged commands are lost", seed, l, a)
 				}
@@ -67,9 +67,10 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-func powerCut(t *testing.T, d *disk, synchronous string, seed uint64) (acked, lost int) {
+// powerCut switches the machine off at one of so many first changes of the disk.
+func powerCut(t *testing.T, d *disk, synchronous string, seed uint64, changes int) (acked, lost int) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	d.failFrom = 1 + rnd.IntN(400)
+	d.failFrom = 1 + rnd.IntN(changes)
 	name := fmt.Sprintf("%s-%d", t.Name(), seed)
 	vfs.Register(name, d)
 	defer vfs.Unregister(name)

@@ -309,11 +309,11 @@ func TestNextID(t *testing.T) {
 // TestCache: what is in use stays known, and the cache is bounded.
 func TestCache(t *testing.T) {
 	c := newCache()
-	for i := range 5 * cacheSize {
+	for i := range 3 * cacheSize {
 		c.put("hot", place{1, int64(i)})
 		c.put(events.Stream(fmt.Sprint(i)), place{2, 2})
 	}
-	if p, ok := c.get("hot"); !ok || p.version != 5*cacheSize-1 {
+	if p, ok := c.get("hot"); !ok || p.version != 3*cacheSize-1 {
 		t.Errorf("%+v %v", p, ok)
 	}
 	if n := len(c.newer) + len(c.older); n > 2*cacheSize {
