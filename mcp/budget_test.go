@@ -8,13 +8,14 @@ import (
 	"roundtable/internal/auth"
 	"roundtable/internal/op"
 	"roundtable/mcp"
+	"roundtable/projections"
 )
 
 // What a model pays for the list before it has done anything: at four bytes a
 // token, the whole list of an implementer stays under 6,000.
 func TestListBudget(t *testing.T) {
 	w := newWorld()
-	url := w.serve(t, mcp.HTTPConfig{}, func(c *mcp.Config) { c.Ops = new(commands.Handler).Ops() })
+	url := w.serve(t, mcp.HTTPConfig{}, func(c *mcp.Config) { c.Ops = realOps() })
 	total := 0
 	for _, tool := range listed(t, url, "a") {
 		tool.Annotations = nil
@@ -31,7 +32,7 @@ func TestListBudget(t *testing.T) {
 // Every op that is to be a tool can be one, and nobody but an implementer is
 // shown what only implementers may do.
 func TestRealOps(t *testing.T) {
-	ops := new(commands.Handler).Ops()
+	ops := realOps()
 	for _, dotted := range []bool{false, true} {
 		if _, err := mcp.New(mcp.Config{Ops: ops, DottedNames: dotted}); err != nil {
 			t.Fatal(err)
@@ -63,4 +64,9 @@ func allowedAnywhere(o op.Op, who auth.Principal) bool {
 		}
 	}
 	return false
+}
+
+// realOps are the product's, of which only the description is looked at.
+func realOps() []op.Op {
+	return append(new(commands.Handler).Ops(), new(projections.Reader).Ops()...)
 }

@@ -121,6 +121,10 @@ func (s *Server) takeExtras(ctx context.Context, o op.Op, raw []byte, c *op.Call
 	if o.Writes() && strings.TrimSpace(c.Key) == "" {
 		c.Key = s.newID() // a client that names no key wishes for something new each time
 	}
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	if len(c.Key) > 255 || strings.ContainsFunc(c.Key, odd) {
+		return nil, fault.Errorf(fault.Invalid, "invalid_idempotency_key", "An idempotency key has at most 255 printable ASCII characters.").At("/"+argKey, "must be at most 255 printable ASCII characters")
+	}
 	if c.After, err = s.after(o, took[argAfter], c.Who.ID); err != nil {
 		return nil, err
 	}

@@ -219,10 +219,14 @@ func (h *HTTP) originOK(origin, host string) bool {
 }
 
 func (h *HTTP) authenticate(r *http.Request) (auth.Principal, string, error) {
-	head := r.Header.Get("Authorization")
-	scheme, token, _ := strings.Cut(head, " ")
-	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
+	heads := r.Header.Values("Authorization")
+	if len(heads) == 0 {
 		return auth.Principal{}, "", fault.Errorf(fault.Unauthenticated, "authentication_required", "This service needs a token, in the header Authorization: Bearer <token>.")
+	}
+	scheme, token, _ := strings.Cut(heads[0], " ")
+	token = strings.TrimSpace(token)
+	if len(heads) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > 512 {
+		return auth.Principal{}, "", fault.Errorf(fault.Unauthenticated, "invalid_token", "The Authorization header must be, once, Bearer and a token.")
 	}
 	who, err := h.s.Authenticate(r.Context(), token)
 	if err == nil && who.ID == "" {

@@ -170,6 +170,8 @@ func TestArguments(t *testing.T) {
 		{"a", "note_create", `{"title":"x","idempotency_key":"k1"}`, "", func(c op.Call) bool { return c.Key == "k1" && c.Workspace == "WS-1" && c.After == 0 }},
 		{"a", "note_create", `{"title":"x","idempotency_key":""}`, "", func(c op.Call) bool { return len(c.Key) == 26 }},
 		{"a", "note_create", `{"title":"x","idempotency_key":null}`, "", func(c op.Call) bool { return len(c.Key) == 26 }},
+		{"a", "note_create", `{"title":"x","idempotency_key":"a\nb"}`, "invalid_idempotency_key", nil},
+		{"a", "note_create", `{"title":"x","idempotency_key":"` + strings.Repeat("k", 256) + `"}`, "invalid_idempotency_key", nil},
 		{"a", "note_create", `{"title":"x","idempotency_key":7}`, "invalid_field", nil},
 		{"a", "note_create", `{"title":"x","idempotency_key":"k","idempotency_key":"l"}`, "malformed_json", nil},
 		{"a", "note_create", `{"title":"x","workspace_id":"WS-9"}`, "workspace_not_found", nil},

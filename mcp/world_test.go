@@ -23,7 +23,6 @@ type world struct {
 	mu      sync.Mutex
 	tokens  map[string]auth.Principal
 	calls   []op.Call // of the ops, in order
-	inputs  []string
 	next    int64
 	started chan string   // op that has begun to wait
 	ended   chan error    // why it ended
@@ -228,7 +227,7 @@ func toJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	return string(b)
 }

@@ -19,6 +19,7 @@ import (
 	"roundtable/internal/cli"
 	"roundtable/internal/fault"
 	"roundtable/internal/op"
+	"roundtable/projections"
 )
 
 // A desk is a terminal with ops behind it.
@@ -216,6 +217,10 @@ func TestExitCodes(t *testing.T) {
 	if code := d.run("apply", "P-1"); code != cli.UnknownOutcome || !strings.Contains(d.err.String(), "--key 'k 1'") {
 		t.Errorf("%d %s", code, d.err.String())
 	}
+	d.fail = fault.Errorf(fault.Unavailable, "server_unreachable", "It is not there.")
+	if code := d.run("apply", "P-1"); code != cli.NotAllowed {
+		t.Errorf("%d %s", code, d.err.String())
+	}
 	d.fail = errors.New("disk on fire")
 	if code := d.run("apply", "P-1"); code != cli.Failed || !strings.Contains(d.err.String(), "disk on fire") {
 		t.Errorf("%d %s", code, d.err.String())
@@ -290,7 +295,7 @@ func TestStdoutFull(t *testing.T) {
 
 // The words of all real ops are there once, and each has a help.
 func TestRealOps(t *testing.T) {
-	ops := new(commands.Handler).Ops()
+	ops := realOps()
 	var all strings.Builder
 	cli.Run(t.Context(), cli.Env{Ops: ops, Args: []string{"--help"}, Stdout: &all, Stderr: io.Discard})
 	seen := map[string]bool{}
@@ -330,4 +335,9 @@ func golden(t *testing.T, name, got string) {
 	if d := cmp.Diff(string(want), got); d != "" {
 		t.Errorf("%s: %s", name, d)
 	}
+}
+
+// realOps are the product's, of which only the description is looked at.
+func realOps() []op.Op {
+	return append(new(commands.Handler).Ops(), new(projections.Reader).Ops()...)
 }

@@ -70,6 +70,10 @@ func (c Client) run(ctx context.Context, o op.Op, call op.Call, in []byte) (any,
 	if o.InWorkspace() && call.Workspace == "" {
 		return nil, fault.Errorf(fault.Invalid, "workspace_required", "say which workspace").At("/"+op.WorkspaceParam, "is required")
 	}
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	if o.Writes() && (strings.TrimSpace(call.Key) == "" || len(call.Key) > 255 || strings.ContainsFunc(call.Key, odd)) {
+		return nil, fault.Errorf(fault.Invalid, "invalid_idempotency_key", "An idempotency key has 1 to 255 printable ASCII characters.")
+	}
 	// A field that stands twice or a text that is no Unicode would be lost in
 	// sending it on, so it is refused here as the server would.
 	var fields map[string]json.RawMessage

@@ -4,15 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"roundtable/api"
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
 	"roundtable/internal/op"
@@ -50,68 +54,31 @@ func ops(refusal *error) []op.Op {
 		Tags  []string `json:"tags,omitempty"`
 	}
 	return []op.Op{
-		op.Of(op.Op{Name: "note.put", Route: "POST " + ws + "/notes/{note_id}", Effect: op.Records}, echo),
-		op.Of(op.Op{Name: "note.get", Route: "GET " + ws + "/notes/{note_id}"}, func(ctx context.Context, c op.Call, i noMap) (out, error) {
+		op.Of(op.Op{Name: "note.put", Route: "POST " + ws + "/notes/{note_id}", Effect: op.Records, Doc: "Echo."}, echo),
+		op.Of(op.Op{Name: "note.get", Route: "GET " + ws + "/notes/{note_id}", Doc: "Echo."}, func(ctx context.Context, c op.Call, i noMap) (out, error) {
 			return echo(ctx, c, in{ID: i.ID, Title: i.Title, Size: i.Size, Loud: i.Loud, Tags: i.Tags})
 		}),
-		op.Of(op.Op{Name: "note.drop", Route: "DELETE /api/v1/notes/{note_id}", Effect: op.Records}, echo),
+		op.Of(op.Op{Name: "note.drop", Route: "DELETE /api/v1/notes/{note_id}", Effect: op.Records, Doc: "Echo."}, echo),
 	}
 }
 
 // serve answers ops over HTTP as the product does.
 func serve(t *testing.T, list []op.Op) string {
 	t.Helper()
-	mux := http.NewServeMux()
-	for _, o := range list {
-		mux.HandleFunc(o.Route, func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				t.Error(err)
+	h, err := api.New(api.Config{
+		Ops: list, Ready: func(context.Context) []api.Check { return nil },
+		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+		Authenticate: func(_ context.Context, token string) (auth.Principal, error) {
+			if token != "good" {
+				return auth.Principal{}, fault.Errorf(fault.Unauthenticated, "invalid_token", "no")
 			}
-			fields := map[string]json.RawMessage{}
-			if len(body) > 0 && json.Unmarshal(body, &fields) != nil {
-				t.Errorf("body %q", body)
-			}
-			c := op.Call{Key: r.Header.Get("Idempotency-Key"), Workspace: r.PathValue("workspace_id"), Request: "server-side"}
-			if r.Header.Get("Authorization") == "Bearer good" {
-				c.Who = auth.Principal{ID: "PR-1", Grants: []auth.Grant{{Workspace: "WS-1", Role: auth.Admin}}}
-			}
-			for name, v := range r.URL.Query() {
-				p := o.In.Properties[name]
-				switch {
-				case name == "after":
-					if err := json.Unmarshal([]byte(v[0]), &c.After); err != nil {
-						t.Error(err)
-					}
-				case p != nil && p.Type == "string":
-					fields[name], _ = json.Marshal(v[0])
-				default:
-					fields[name] = json.RawMessage(v[0])
-				}
-			}
-			for _, p := range o.Params() {
-				if p != op.WorkspaceParam {
-					fields[p], _ = json.Marshal(r.PathValue(p))
-				}
-			}
-			raw, err := json.Marshal(fields)
-			if err != nil {
-				t.Error(err)
-			}
-			answer, err := o.Run(r.Context(), c, raw)
-			if err != nil {
-				p := op.Problem(err, "server-side")
-				p["type"], p["title"], p["status"] = "about:blank", "x", 400
-				w.Header().Set("Content-Type", "application/problem+json")
-				w.WriteHeader(400)
-				json.NewEncoder(w).Encode(p)
-				return
-			}
-			w.Header().Set("Content-Type", "application/json")
-			json.NewEncoder(w).Encode(answer)
-		})
+			return auth.Principal{ID: "PR-1", Grants: []auth.Grant{{Workspace: "WS-1", Role: auth.Admin}}}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	srv := httptest.NewServer(mux)
+	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	return srv.URL
 }
@@ -185,7 +152,7 @@ func TestFaultsSurvive(t *testing.T) {
 	refusal = io.ErrUnexpectedEOF
 	_, err := there["note.get"].Run(t.Context(), op.Call{Workspace: "WS-1"}, []byte(`{"note_id":"N"}`))
 	f, ok := err.(*fault.Error)
-	if !ok || f.Kind != fault.Internal || f.Context["request_id"] != "server-side" || strings.Contains(f.Detail, "EOF") {
+	if !ok || f.Kind != fault.Internal || f.Context["request_id"] == "" || strings.Contains(f.Detail, "EOF") {
 		t.Errorf("internal: %#v", err)
 	}
 }
@@ -201,6 +168,11 @@ func TestStrict(t *testing.T) {
 	}
 	if _, err := there["note.put"].Run(t.Context(), op.Call{Key: "k"}, []byte(`{"note_id":"a"}`)); fault.CodeOf(err) != "workspace_required" {
 		t.Errorf("%v", err)
+	}
+	for _, key := range []string{"", " ", "a\nb", "é", strings.Repeat("k", 256)} {
+		if _, err := there["note.put"].Run(t.Context(), op.Call{Workspace: "WS-1", Key: key}, []byte(`{"note_id":"a"}`)); fault.CodeOf(err) != "invalid_idempotency_key" {
+			t.Errorf("key %q: %v", key, err)
+		}
 	}
 	for _, base := range []string{"", "127.0.0.1:1", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "::"} {
 		if _, err := remote.Ops(list, remote.Client{Base: base}); fault.CodeOf(err) != "server_address" {
@@ -241,9 +213,11 @@ func TestLost(t *testing.T) {
 			io.WriteString(w, `{"a":`)
 		}), "unknown_outcome", "server_unreachable"},
 		{"no JSON", answering(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html>") }), "unknown_outcome", "unexpected_answer"},
-		{"a proxy's", answering(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "bad gateway", 502) }), "unknown_outcome", "unexpected_answer"},
+		{"a proxy's", answering(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "bad gateway", http.StatusBadGateway) }), "unknown_outcome", "unexpected_answer"},
 		{"another program's", answering(t, http.NotFound), "unexpected_answer", "unexpected_answer"},
-		{"a redirect", answering(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/steal", 307) }), "unexpected_answer", "unexpected_answer"},
+		{"a redirect", answering(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/steal", http.StatusTemporaryRedirect)
+		}), "unexpected_answer", "unexpected_answer"},
 		{"an odd problem", answering(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(409)
