@@ -94,7 +94,7 @@ func covering(resource string) ([]string, error) {
 	}
 	whole := kind == "directory" && file == ""
 	if ok = ok && len(file) <= 4096 && (whole || file == path.Clean(file) && file[0] != '/' && file != "." && file != ".." && !strings.HasPrefix(file, "../")); !ok {
-		return nil, fault.Errorf(fault.Invalid, "invalid_resource", "%q is no resource: give file:<path>, directory:<path> or symbol:<path>#<name>, with a clean path from the repository's root", resource).
+		return nil, fault.Errorf(fault.Invalid, "invalid_resource", "%q is no resource: give file:<path>, directory:<path> or symbol:<path>#<name>, with a clean path from the repository's root", short(resource)).
 			At("/resource_id", "no resource id")
 	}
 	over := []string{resource}

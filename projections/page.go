@@ -107,6 +107,11 @@ func pageOf[I, E any, P paged[I]](ctx context.Context, r *Reader, name string, c
 		}
 		return nil
 	})
+	if es, ok := a.Value.([]E); ok && err == nil && len(es) == 0 && !v.global {
+		// Nothing in a workspace, or no such workspace? Who has a role in all
+		// may name any.
+		_, _, err = show(ctx, r, workspaceView(), "", c.Workspace, a.Position)
+	}
 	return a, err
 }
 
@@ -131,7 +136,7 @@ func made(w *where, column string, p *Page) error {
 		}
 		at, err := time.Parse(time.RFC3339Nano, t.text)
 		if err != nil {
-			return fault.Errorf(fault.Invalid, "invalid_field", "%q is no RFC 3339 time, such as 2026-01-31T12:00:00Z", t.text).At(t.pointer, "no RFC 3339 time")
+			return fault.Errorf(fault.Invalid, "invalid_field", "%q is no RFC 3339 time, such as 2026-01-31T12:00:00Z", short(t.text)).At(t.pointer, "no RFC 3339 time")
 		}
 		w.add(t.cond, clamp(at))
 	}
@@ -155,7 +160,7 @@ func oneOf(pointer, value string, allowed ...string) error {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil
 	}
-	return fault.Errorf(fault.Invalid, "invalid_field", "%s is %q and can be %s", pointer[1:], value, strings.Join(allowed, ", ")).At(pointer, "not a known value")
+	return fault.Errorf(fault.Invalid, "invalid_field", "%s is %q and can be %s", pointer[1:], short(value), strings.Join(allowed, ", ")).At(pointer, "not a known value")
 }
 
 // errorsOf returns the first error.

@@ -129,7 +129,7 @@ func principalConds(c op.Call, in principalList, _ time.Time) (where, error) {
 	w.is("owner", in.Owner)
 	w.is("name", in.Name)
 	if in.Workspace != "" && !c.Who.Reads(in.Workspace) {
-		return w, fault.Errorf(fault.NotFound, "workspace_not_found", "there is no workspace %s that this token can see", in.Workspace)
+		return w, fault.Errorf(fault.NotFound, "workspace_not_found", "there is no workspace %s that this token can see", short(in.Workspace))
 	}
 	if in.Workspace != "" || in.Role != "" {
 		cond, args := "(? = '' OR role = ?)", []any{in.Role, in.Role}

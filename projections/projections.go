@@ -9,7 +9,9 @@
 //   - Tables that one answer reads together belong to one projector, and are
 //     read in one tx with its checkpoint, which is the answer's position.
 //   - A projector that fails stops alone and says so; no event is skipped.
-//   - The file can be deleted; the log has it all.
+//   - The file can be deleted; the log has it all. So a change of what a
+//     projector writes needs no more than a migration that empties its tables
+//     and its checkpoint: the next start fills them again.
 package projections
 
 import (

@@ -39,8 +39,8 @@ var proposals = Projector{
 		}),
 		on(voteCast), on(approvalRequested), on(approvalDecided),
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionOpened) error {
-			return r.set(ctx, `UPDATE proposals SET transaction_id = ?, transaction_state = 'pending', updated_at = ? WHERE id = ?`,
-				p.Transaction, nanos(e.Time), p.Proposal)
+			return r.set(ctx, `UPDATE proposals SET transaction_id = ?, transaction_state = 'pending', transaction_of = ?, updated_at = ? WHERE id = ?`,
+				p.Transaction, p.Revision, nanos(e.Time), p.Proposal)
 		}),
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionStaged) error {
 			return setTransaction(ctx, r, e, p.Transaction, "staged")
@@ -49,6 +49,10 @@ var proposals = Projector{
 			return setTransaction(ctx, r, e, p.Transaction, "applying")
 		}),
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionApplied) error {
+			if err := r.exec(ctx, `UPDATE revisions SET candidate_tree = ?1 WHERE ?1 <> '' AND proposal = ?2
+				AND number = (SELECT transaction_of FROM proposals WHERE id = ?2 AND transaction_id = ?3)`, p.AfterTree, p.Proposal, p.Transaction); err != nil {
+				return err
+			}
 			return setTransaction(ctx, r, e, p.Transaction, "applied")
 		}),
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionFailed) error {
@@ -63,8 +67,8 @@ func proposalCreated(ctx context.Context, r *rows, e events.Event, p events.Prop
 		return err
 	}
 	return r.exec(ctx, `INSERT INTO proposals (seq, id, workspace, task, author, title, summary, search, risk, effective_risk, status,
-		expected_tests, rollback_notes, compensates, revision, transaction_id, transaction_state, created_at, updated_at)
-		VALUES (?,?,?,?,?,?,?,?,?,?,'pending',?,?,?,0,'','not_started',?,?)`,
+		expected_tests, rollback_notes, compensates, revision, transaction_id, transaction_state,
+		transaction_of, created_at, updated_at) VALUES (?,?,?,?,?,?,?,?,?,?,'pending',?,?,?,0,'','not_started',0,?,?)`,
 		e.Position, p.Proposal, p.Workspace, p.Task, p.Author, p.Title, p.Summary, strings.ToLower(p.Title+"\n"+p.Summary), p.Risk, p.Risk,
 		tests, p.RollbackNotes, p.Compensates, nanos(e.Time), nanos(e.Time))
 }
@@ -103,7 +107,7 @@ func revisionAttached(ctx context.Context, r *rows, e events.Event, p events.Pro
 			}
 		}
 	}
-	return r.set(ctx, `UPDATE proposals SET revision = ?, effective_risk = ?, updated_at = ?,
+	return r.set(ctx, `UPDATE proposals SET revision = ?, effective_risk = CASE ?2 WHEN '' THEN effective_risk ELSE ?2 END, updated_at = ?,
 		status = CASE status WHEN 'revision_requested' THEN 'pending' ELSE status END WHERE id = ?`, p.Number, p.Risk, nanos(e.Time), p.Proposal)
 }
 

@@ -152,6 +152,9 @@ func TestStatus(t *testing.T) {
 	apply("TX-3")
 	s.add(events.TransactionApplied{Transaction: "TX-3", Proposal: "P-1", Attempt: 1, AfterTree: "tree"}, events.ProposalAccepted{Proposal: "P-1", Transaction: "TX-3", Revision: 3})
 	is("accepted", "applied", "yes")
+	if r := s.proposal("P-1").Revisions; len(r) != 3 || r[2].CandidateTree != "tree" || r[1].CandidateTree != "" {
+		t.Errorf("%+v", r)
+	}
 	s.add(events.TransactionStaged{Transaction: "TX-1"}, events.TransactionCompensated{Transaction: "TX-3", By: "TX-4"})
 	is("accepted", "applied", "yes") // an older transaction says nothing here
 }

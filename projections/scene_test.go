@@ -150,6 +150,9 @@ func (s *scene) refused(name, caller, ws string, in any) string {
 	if err == nil {
 		s.Fatalf("%s %v: answered %s", name, in, m)
 	}
+	if len(err.Error()) > 500 {
+		s.Errorf("%s: an error of %d bytes", name, len(err.Error()))
+	}
 	return fault.CodeOf(err)
 }
 

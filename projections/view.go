@@ -36,7 +36,7 @@ func (v view[E]) one(ctx context.Context, tx *sql.Tx, workspace, id string) (E, 
 	es, _, err := v.find(ctx, tx, w, "", 1)
 	if err == nil && len(es) == 0 {
 		code := v.name + "_not_found"
-		err = fault.Errorf(fault.NotFound, code, "there is no %s %s here", strings.ReplaceAll(v.name, "_", " "), id)
+		err = fault.Errorf(fault.NotFound, code, "there is no %s %s here", strings.ReplaceAll(v.name, "_", " "), short(id))
 	}
 	if err != nil {
 		var none E
@@ -48,12 +48,8 @@ func (v view[E]) one(ctx context.Context, tx *sql.Tx, workspace, id string) (E, 
 // find returns up to limit entities in an order ("" for any, "ASC" or "DESC"
 // by seq), and the seq of each.
 func (v view[E]) find(ctx context.Context, tx *sql.Tx, w where, order string, limit int) (es []E, seqs []int64, err error) {
-	q := "SELECT " + v.columns + " FROM " + v.source + w.text()
-	if order != "" {
-		q += " ORDER BY seq " + order
-	}
 	es = []E{}
-	err = each(ctx, tx, q+" LIMIT ?", append(w.args, limit), func(s scanner) error {
+	err = each(ctx, tx, v.query(w, order), append(w.args, limit), func(s scanner) error {
 		seq, e, err := v.scan(s)
 		es, seqs = append(es, e), append(seqs, seq)
 		return err
@@ -62,6 +58,15 @@ func (v view[E]) find(ctx context.Context, tx *sql.Tx, w where, order string, li
 		err = v.fill(ctx, tx, es)
 	}
 	return es, seqs, err
+}
+
+// query is the text of find's; its last argument is the limit.
+func (v view[E]) query(w where, order string) string {
+	q := "SELECT " + v.columns + " FROM " + v.source + w.text()
+	if order != "" {
+		q += " ORDER BY seq " + order
+	}
+	return q + " LIMIT ?"
 }
 
 // each calls f for every row of a query.
@@ -102,4 +107,13 @@ func (w *where) text() string {
 		return ""
 	}
 	return " WHERE (" + strings.Join(w.conds, ") AND (") + ")"
+}
+
+// short is a text of a caller's as an error may repeat it.
+func short(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

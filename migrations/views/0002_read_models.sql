@@ -96,6 +96,7 @@ CREATE TABLE proposals (
   revision          INTEGER NOT NULL, -- number of the newest, 0 before the first
   transaction_id    TEXT    NOT NULL, -- the newest
   transaction_state TEXT    NOT NULL,
+  transaction_of    INTEGER NOT NULL, -- number of the revision it applies
   created_at        INTEGER NOT NULL,
   updated_at        INTEGER NOT NULL
 ) STRICT;
