@@ -14,7 +14,7 @@ import (
 // whether or not that was written down.
 func claimView(_ op.Call, now time.Time) view[wire.Claim] {
 	return view[wire.Claim]{
-		name: "claim", plural: "claims", from: claims, source: "claims",
+		name: "claim", missing: absent("claim_not_found", "claim"), plural: "claims", from: claims, source: "claims",
 		columns: "seq, id, workspace, resource, type, holder, task, rationale, fence, base_state, base_hash, granted_at, expires_at, state, cause",
 		created: "granted_at",
 		scan: func(s scanner) (seq int64, c wire.Claim, err error) {

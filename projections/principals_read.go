@@ -15,7 +15,7 @@ import (
 // principalView shows principals with all their roles.
 func principalView() view[wire.Principal] {
 	return view[wire.Principal]{
-		name: "principal", plural: "principals", from: principals, source: "principals", global: true,
+		name: "principal", missing: absent("principal_not_found", "principal"), plural: "principals", from: principals, source: "principals", global: true,
 		columns: "seq, id, name, kind, owner, vendor, model, created_at", created: "created_at",
 		scan: func(s scanner) (seq int64, p wire.Principal, err error) {
 			p.Roles = []wire.Role{}
@@ -70,7 +70,7 @@ func principalViewFor(c op.Call, _ time.Time) view[wire.Principal] {
 
 func tokenView(_ op.Call, now time.Time) view[wire.Token] {
 	return view[wire.Token]{
-		name: "token", plural: "tokens", from: principals, source: "tokens", global: true,
+		name: "token", missing: absent("token_not_found", "token"), plural: "tokens", from: principals, source: "tokens", global: true,
 		columns: "seq, id, principal, scope, issued_by, issued_at, expires_at, revoked_at", created: "issued_at",
 		scan: func(s scanner) (seq int64, t wire.Token, err error) {
 			err = s.Scan(&seq, &t.ID, &t.Principal, decoded{&t.Scope}, &t.IssuedBy, stamp{&t.IssuedAt}, stamp{&t.ExpiresAt}, stampOrNil{&t.RevokedAt})

@@ -22,7 +22,7 @@ func proposalView() view[wire.Proposal] {
 // briefProposalView shows, of a proposal's revisions, only the newest.
 func briefProposalView() view[wire.Proposal] {
 	return view[wire.Proposal]{
-		name: "proposal", plural: "proposals", from: proposals, source: "proposals",
+		name: "proposal", missing: absent("proposal_not_found", "proposal"), plural: "proposals", from: proposals, source: "proposals",
 		columns: `seq, id, workspace, task, author, title, summary, risk, effective_risk, status, expected_tests, rollback_notes, compensates,
 			revision, transaction_id, transaction_state, created_at, updated_at`, created: "created_at",
 		scan: func(s scanner) (seq int64, p wire.Proposal, err error) {

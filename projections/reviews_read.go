@@ -13,7 +13,7 @@ import (
 // revision that is no longer the newest.
 func voteView() view[wire.Vote] {
 	return view[wire.Vote]{
-		name: "vote", plural: "votes", from: proposals,
+		name: "vote", missing: absent("vote_not_found", "vote"), plural: "votes", from: proposals,
 		source: `(SELECT v.*, p.workspace, v.revision <> p.revision AS stale,
 			NOT EXISTS (SELECT 1 FROM votes n WHERE n.proposal = v.proposal AND n.voter = v.voter AND n.seq > v.seq) AS current
 			FROM votes v JOIN proposals p ON p.id = v.proposal)`,
@@ -87,7 +87,7 @@ func approvalState(approvals []wire.Approval, revision int) string {
 // approvalView shows requests for approval with all decisions.
 func approvalView() view[wire.Approval] {
 	return view[wire.Approval]{
-		name: "approval", plural: "approvals", from: proposals, source: "approvals",
+		name: "approval", missing: absent("approval_not_found", "approval"), plural: "approvals", from: proposals, source: "approvals",
 		columns: "seq, id, workspace, proposal, task, subject, reason, revision, status, requested_by, requested_at", created: "requested_at",
 		scan: func(s scanner) (seq int64, a wire.Approval, err error) {
 			a.Decisions = []wire.ApprovalDecision{}

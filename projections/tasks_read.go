@@ -9,7 +9,7 @@ import (
 
 func taskView() view[wire.Task] {
 	return view[wire.Task]{
-		name: "task", plural: "tasks", from: tasks, source: "tasks",
+		name: "task", missing: absent("task_not_found", "task"), plural: "tasks", from: tasks, source: "tasks",
 		columns: "seq, id, workspace, title, body, priority, risk, assignee, status, created_by, created_at", created: "created_at",
 		scan: func(s scanner) (seq int64, t wire.Task, err error) {
 			err = s.Scan(&seq, &t.ID, &t.Workspace, &t.Title, &t.Body, &t.Priority, &t.Risk, &t.Assignee, &t.Status, &t.CreatedBy, stamp{&t.CreatedAt})

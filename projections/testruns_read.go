@@ -10,7 +10,7 @@ import (
 
 func testRunView() view[wire.TestRun] {
 	return view[wire.TestRun]{
-		name: "test_run", plural: "test_runs", from: testRuns, source: "test_runs",
+		name: "test_run", missing: absent("test_run_not_found", "test run"), plural: "test_runs", from: testRuns, source: "test_runs",
 		columns: `seq, id, workspace, proposal, revision, task, command, argv, state, reason, candidate_tree, patch_digest, exit_code, signal,
 			isolation, environment_digest, log_digest, output_bytes, summary, timeout_seconds, requested_by, requested_at, started_at,
 			ended_at, duration_ms`, created: "requested_at",

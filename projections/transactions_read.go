@@ -12,7 +12,7 @@ import (
 // transactionView shows transactions with all phases.
 func transactionView() view[wire.Transaction] {
 	return view[wire.Transaction]{
-		name: "transaction", plural: "transactions", from: transactions, source: "transactions",
+		name: "transaction", missing: absent("transaction_not_found", "transaction"), plural: "transactions", from: transactions, source: "transactions",
 		columns: `seq, id, workspace, proposal, revision, patch_digest, policy_digest, state, attempt, candidate_tree, before_paths, after_paths,
 			before_tree, after_tree, gates, files, failure, compensates, compensated_by, opened_by, opened_at, updated_at`, created: "opened_at",
 		scan: func(s scanner) (seq int64, t wire.Transaction, err error) {

@@ -11,8 +11,9 @@ import (
 
 // A view is how rows of one source become entities of wire.
 type view[E any] struct {
-	name        string // of one, as in its id's field and in <name>_not_found
-	plural      string // of a list of them
+	name        string                // of one
+	missing     func(id string) error // that there is none with id
+	plural      string                // of a list of them
 	from        Projector
 	source      string // table or subquery; it has seq, id, workspace unless global, and created
 	global      bool   // belongs to no workspace
@@ -21,6 +22,13 @@ type view[E any] struct {
 	oldestFirst bool   // how a list goes that names no order
 	scan        func(scanner) (seq int64, e E, err error)
 	fill        func(ctx context.Context, tx *sql.Tx, es []E) error // adds what lies in other tables; may be nil
+}
+
+// absent makes the error that there is none.
+func absent(code, what string) func(id string) error {
+	return func(id string) error {
+		return fault.Errorf(fault.NotFound, code, "there is no %s %s here", what, short(id))
+	}
 }
 
 // scanner is a row.
@@ -35,8 +43,7 @@ func (v view[E]) one(ctx context.Context, tx *sql.Tx, workspace, id string) (E, 
 	}
 	es, _, err := v.find(ctx, tx, w, "", 1)
 	if err == nil && len(es) == 0 {
-		code := v.name + "_not_found"
-		err = fault.Errorf(fault.NotFound, code, "there is no %s %s here", strings.ReplaceAll(v.name, "_", " "), short(id))
+		err = v.missing(id)
 	}
 	if err != nil {
 		var none E

@@ -10,7 +10,7 @@ import (
 
 func workspaceView() view[wire.Workspace] {
 	return view[wire.Workspace]{
-		name: "workspace", plural: "workspaces", from: workspaces, source: "workspaces", global: true,
+		name: "workspace", missing: absent("workspace_not_found", "workspace"), plural: "workspaces", from: workspaces, source: "workspaces", global: true,
 		columns: "seq, id, name, root, kind, created_at", created: "created_at",
 		scan: func(s scanner) (seq int64, w wire.Workspace, err error) {
 			err = s.Scan(&seq, &w.ID, &w.Name, &w.Root, &w.Kind, stamp{&w.CreatedAt})
