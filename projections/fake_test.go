@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -96,6 +97,18 @@ func newViews(t *testing.T) (*Views, *memLog) {
 		}
 	})
 	return v, log
+}
+
+// manyTimes checks a property, and more often among the slow proofs.
+func manyTimes(t *testing.T, property func(*rapid.T)) {
+	t.Helper()
+	rounds := 1
+	if os.Getenv("ROUNDTABLE_LONG") == "1" {
+		rounds = 20
+	}
+	for range rounds {
+		rapid.Check(t, property)
+	}
 }
 
 // empty returns v as if its file were new.

@@ -21,7 +21,7 @@ import (
 // order holds.
 func TestPages(t *testing.T) {
 	file, _ := newViews(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	manyTimes(t, func(rt *rapid.T) {
 		ctx := t.Context()
 		log, w := &memLog{}, newWorld(rt)
 		v := empty(rt, ctx, file, log)

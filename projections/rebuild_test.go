@@ -18,7 +18,7 @@ import (
 // and tables made in one pass at the head, byte for byte.
 func TestRebuild(t *testing.T) {
 	file, _ := newViews(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	manyTimes(t, func(rt *rapid.T) {
 		ctx := t.Context()
 		log, w := &memLog{}, newWorld(rt)
 		v := empty(rt, ctx, file, log)
