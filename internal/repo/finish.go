@@ -87,15 +87,21 @@ func (t *tx) late(ctx context.Context) (settlement, error) {
 			out.Stuck = append(out.Stuck, Stuck{string(op.Path), "somebody wrote into the version that was replaced"})
 			continue
 		}
-		has, err := t.w.o.Blobs.Has(s.SHA256)
-		if err == nil && !has {
-			err = t.w.putImage(ctx, p)
-		}
-		if err != nil {
+		if err := t.w.putMissing(ctx, s.SHA256, p); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
+}
+
+// putMissing stores an image that the blob store has lost since the staging.
+func (w *Workspace) putMissing(ctx context.Context, digest string, p place) error {
+	if w.o.Blobs != nil {
+		if has, err := w.o.Blobs.Has(digest); err != nil || has {
+			return err
+		}
+	}
+	return w.putImage(ctx, p)
 }
 
 // Resolve ends a transaction that needs attention by a person's decision to
@@ -152,8 +158,13 @@ func (t *tx) resolve(ctx context.Context) ([]Kept, error) {
 		if err != nil {
 			return kept, err
 		}
-		if s.Kind != patch.File && s.Kind != patch.Symlink || s == op.Before || s == op.After {
+		if s == op.Before || s == op.After {
 			continue
+		}
+		if s.Kind != patch.File && s.Kind != patch.Symlink {
+			where := stateDir + "/tx/" + t.name() + "/" + file
+			return kept, fault.Errorf(fault.Conflict, "state.needs_attention", "what was at %s is no file; move it out of %s first", quote(string(op.Path)), where).
+				With("paths", []string{string(op.Path)}).With("held_at", where)
 		}
 		if err := t.w.putImage(ctx, t.at(file)); err != nil {
 			return kept, err

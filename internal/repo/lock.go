@@ -23,6 +23,11 @@ func (w *Workspace) acquire(ctx context.Context) (release func() error, err erro
 		return nil, ctx.Err()
 	}
 	f, err := w.lockFile()
+	if err == nil {
+		if err = w.still(); err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
 	if err != nil {
 		<-w.busy
 		return nil, err
@@ -95,4 +100,17 @@ func (w *Workspace) useTmp() error {
 		err = errors.Join(err, root.RemoveAll(n))
 	}
 	return errors.Join(err, root.Close(), flock(fd, unix.LOCK_SH))
+}
+
+// still says whether the folder that is open is still the one of that name:
+// git works by name.
+func (w *Workspace) still() error {
+	var open, named unix.Stat_t
+	if err := unix.Fstat(w.at.fd(), &open); err != nil {
+		return err
+	}
+	if err := unix.Stat(w.root, &named); err != nil || open.Dev != named.Dev || open.Ino != named.Ino {
+		return fault.Errorf(fault.Conflict, "workspace.moved", "%s is no longer the folder that was opened", w.root)
+	}
+	return nil
 }

@@ -101,6 +101,9 @@ func (t *tx) swapIn(i int, p place) error {
 		return rename(t.at(slot(i)), p, unix.RENAME_EXCHANGE)
 	}
 	if err := link(p, t.at(aside(i))); err != nil {
+		if s, _, err := p.stat(); err == nil && s.Kind == patch.Dir {
+			return unix.EISDIR // which link answers with EPERM
+		}
 		return err
 	}
 	t.step(Moving, "replace_linked", string(t.j.Ops[i].Path))

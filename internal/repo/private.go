@@ -28,6 +28,9 @@ type entry struct{ mode, oid, path string }
 
 // private makes a private index. The caller closes it.
 func (w *Workspace) private(ctx context.Context) (*private, error) {
+	if err := w.still(); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp(filepath.Join(w.root, stateDir, "tmp"), "index-")
 	if err != nil {
 		return nil, pathError(stateDir, err)
@@ -93,7 +96,11 @@ func (x *private) snapshot(ctx context.Context, objects bool) error {
 		return err
 	}
 	var paths bytes.Buffer
-	for _, p := range records(out) {
+	found := records(out)
+	if len(found) > x.w.o.MaxFiles {
+		return fault.Errorf(fault.TooLarge, "too_large", "the workspace has more than %d files that are new or changed", x.w.o.MaxFiles)
+	}
+	for _, p := range found {
 		if !strings.HasSuffix(p, "/") && x.w.ours(p) { // a slash: a nested repository
 			paths.WriteString(p + "\x00")
 		}

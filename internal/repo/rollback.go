@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -51,9 +52,9 @@ func (t *tx) rollback(ctx context.Context) (settlement, error) {
 			return out, err
 		}
 	}
-	for _, f := range slices.Backward(t.j.Emptied) {
+	for i, f := range slices.Backward(t.j.Emptied) {
 		t.step(Back, "mkdir", string(f.Path))
-		if err := t.remake(f); err != nil {
+		if err := t.remake(i, f); err != nil {
 			return out, err
 		}
 	}
@@ -233,15 +234,18 @@ func (m moved) keep(ctx context.Context) error {
 	return nil
 }
 
+// putImage stores the bytes that lie at a place.
 func (w *Workspace) putImage(ctx context.Context, p place) error {
+	if w.o.Blobs == nil {
+		return errors.New("repo: there is no blob store to keep it in")
+	}
 	_, err := w.o.Blobs.PutAll(ctx, []func() (io.ReadCloser, error){p.image})
 	return err
 }
 
-// remake makes an emptied folder again, with the owner and the permissions it
-// had. It is made aside and moved, so that it never has others.
-func (t *tx) remake(f folder) error {
-	const tmp = "folder"
+// remake puts an emptied folder back: the copy that was made of it, so that it
+// never has another owner or other permissions.
+func (t *tx) remake(i int, f folder) error {
 	p, err := t.w.at.parent(string(f.Path))
 	if gone(err) {
 		return nil // what was in it will be stuck
@@ -252,10 +256,9 @@ func (t *tx) remake(f folder) error {
 	if s, _, err := p.stat(); err != nil || s.Kind != patch.Absent {
 		return errors.Join(err, p.close())
 	}
-	err = t.makeAside(tmp, f)
-	if err == nil {
+	if err = t.makeAside(i, f); err == nil {
 		t.step(Back, "place", string(f.Path))
-		err = rename(t.at(tmp), p, 0) // onto nothing, or onto an empty folder
+		err = rename(t.at(folderCopy(i)), p, 0) // onto nothing, or onto an empty folder
 	}
 	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.ENOTDIR) {
 		err = nil // somebody was quicker; what was in it may be stuck
@@ -263,11 +266,20 @@ func (t *tx) remake(f folder) error {
 	return pathError(string(f.Path), errors.Join(err, p.close()))
 }
 
-func (t *tx) makeAside(tmp string, f folder) error {
-	if err := unix.Mkdirat(t.dir, tmp, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+// folderCopy is the name in the transaction's folder of a copy of the emptied
+// folder i.
+func folderCopy(i int) string { return "folder-" + strconv.Itoa(i) }
+
+// makeAside makes the copy of an emptied folder, unless it is there.
+func (t *tx) makeAside(i int, f folder) error {
+	err := unix.Mkdirat(t.dir, folderCopy(i), 0o700)
+	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return err
 	}
-	fd, err := openat(t.dir, tmp, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	fd, err := openat(t.dir, folderCopy(i), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if errors.Is(err, unix.EACCES) {
+		return nil // made, with permissions that keep us out
+	}
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,9 @@ import (
 const few = 16
 
 // stage writes the after-images into their slots, and both images into the
-// blob store. Nothing in the work tree changes.
+// blob store. It also makes a copy of each folder that will be emptied, so that
+// one which could not be made again is noticed now. Nothing in the work tree
+// changes.
 func (t *tx) stage(ctx context.Context, p planned) error {
 	each := len(p.Ops) <= few || !syncfsReports()
 	for i, op := range p.Ops {
@@ -34,6 +36,12 @@ func (t *tx) stage(ctx context.Context, p planned) error {
 		t.step(Prepare, "stage", string(op.Path))
 		if err := t.stageOne(ctx, i, op, p.content[i], each); err != nil {
 			return stale(string(op.Path), err)
+		}
+	}
+	for i, f := range p.Emptied {
+		t.step(Prepare, "stage_folder", string(f.Path))
+		if err := t.makeAside(i, f); err != nil {
+			return pathError(string(f.Path), err)
 		}
 	}
 	t.step(Prepare, "stage_sync", "")

@@ -18,7 +18,13 @@ import (
 // upset applies while something goes wrong before step n, recovers in the same
 // process, and says whether the step was reached. The tree must be whole, and
 // as the answer says.
-func upset(t *testing.T, k killing, n int, wrong func(), right func()) bool {
+func upset(t *testing.T, k killing, n int, wrong func(), right func()) (reached bool) {
+	t.Helper()
+	t.Run("", func(t *testing.T) { reached = upsetAt(t, k, n, wrong, right) })
+	return reached
+}
+
+func upsetAt(t *testing.T, k killing, n int, wrong func(), right func()) bool {
 	t.Helper()
 	steps, armed := 0, true
 	ctx, cancel := context.WithCancel(t.Context())

@@ -41,6 +41,13 @@ var disturbances = map[string]func(root, outside, path string) (wrote bool){
 		}
 		return true
 	},
+	"folder in its place": func(root, _, path string) bool {
+		full := filepath.Join(root, path)
+		if os.RemoveAll(full) != nil || os.Mkdir(full, 0o755) != nil {
+			return false
+		}
+		return os.WriteFile(filepath.Join(full, "theirs"), []byte(theirs), 0o644) == nil
+	},
 	"remove": func(root, _, path string) bool { os.RemoveAll(filepath.Join(root, path)); return false },
 	"create": func(root, _, path string) bool {
 		full := filepath.Join(root, path)
@@ -63,7 +70,13 @@ var disturbances = map[string]func(root, outside, path string) (wrote bool){
 
 // disturb applies with one disturbance before step n. It says whether n was
 // reached.
-func disturb(t *testing.T, n int, what, path string, aside bool) bool {
+func disturb(t *testing.T, n int, what, path string, aside bool) (reached bool) {
+	t.Helper()
+	t.Run("", func(t *testing.T) { reached = disturbed(t, n, what, path, aside) }) // so that its folders go at once
+	return reached
+}
+
+func disturbed(t *testing.T, n int, what, path string, aside bool) bool {
 	t.Helper()
 	k := newKilling(t, aside)
 	outside := memory(t)
@@ -152,6 +165,12 @@ func holds(t *testing.T, dir string) bool {
 }
 
 func TestThirdParty(t *testing.T) {
+	was := descriptors(t)
+	defer func() {
+		if now := descriptors(t); now > was {
+			t.Errorf("%d descriptors were open, now %d", was, now)
+		}
+	}()
 	var kinds []string
 	for what := range disturbances {
 		kinds = append(kinds, what)
@@ -219,4 +238,48 @@ func TestLateWriter(t *testing.T) {
 	}
 	_, err = w.Apply(ctx(t), "TX-M", 1, repo.Plan{Changes: back})
 	must(t, err)
+}
+
+// A folder that came into a slot is not thrown away by a decision to keep what
+// is in place.
+func TestResolveKeepsAFolder(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "a", "100644 a\n")
+	full := filepath.Join(root, "a")
+	w := open(t, root, repo.Options{Step: func(s repo.Step) {
+		switch {
+		case s.Phase == repo.Moving && s.Name == "delete": // what is deleted is a folder by now
+			must(t, os.Remove(full))
+			write(t, root, "a/theirs", "100644 "+theirs)
+		case s.Phase == repo.Moving && s.Name == "displaced": // and its name is taken
+			write(t, root, "a", "100644 more of theirs")
+		}
+	}})
+	_, err := w.Apply(ctx(t), "TX-1", 1, repo.Plan{Changes: []patch.Change{change("a", "100644 a\n", "")}})
+	if fault.CodeOf(err) != "state.needs_attention" {
+		t.Fatal(err)
+	}
+	_, err = w.Resolve(ctx(t), "TX-1", 1)
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != "state.needs_attention" {
+		t.Fatal(err)
+	}
+	held := filepath.Join(root, e.Context["held_at"].(string))
+	if b, err := os.ReadFile(filepath.Join(held, "theirs")); err != nil || string(b) != theirs {
+		t.Fatalf("%q %v", b, err)
+	}
+	must(t, os.Rename(held, filepath.Join(root, "rescued")))
+	_, err = w.Resolve(ctx(t), "TX-1", 1)
+	must(t, err)
+	if left, err := os.ReadDir(filepath.Join(root, ".roundtable/tx")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// descriptors is how many files the process has open.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(all)
 }

@@ -198,8 +198,12 @@ func (t *tx) clear() error {
 func (t *tx) remove(file string) error {
 	t.step(Finish, "remove", file)
 	err := unix.Unlinkat(t.dir, file, 0)
-	if errors.Is(err, unix.EISDIR) {
+	switch {
+	case !errors.Is(err, unix.EISDIR):
+	case strings.HasPrefix(file, "acl-") || strings.HasPrefix(file, "folder-"):
 		err = t.removeFolder(file)
+	default: // somebody else's, in a slot: only if it is empty
+		err = unix.Unlinkat(t.dir, file, unix.AT_REMOVEDIR)
 	}
 	if errors.Is(err, unix.ENOENT) {
 		err = nil
