@@ -52,7 +52,7 @@ func (f forest) mutate(data string) string {
 // or takes none of it. So what we take is never something else than what it
 // says; that we refuse more is intended.
 func TestGitMutated(t *testing.T) {
-	rounds, seed := roundsFrom(40, 5000, 500)
+	rounds, seed := roundsFrom(30, 5000, 500)
 	r := newRepo(t)
 	taken, alike := 0, 0
 	for i := range rounds {

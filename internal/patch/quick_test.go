@@ -248,6 +248,8 @@ func TestLinear(t *testing.T) {
 		{"change in empty lines", "--- a/k\n+++ b/k\n@@ -1,2 +1,3 @@\n \n+x\n \n", strings.Repeat("\n", 4_000_000)},
 		{"offset in empty lines", "--- a/k\n+++ b/k\n@@ -9,3 +9,3 @@\n \n-x\n+y\n \n", strings.Repeat("\n", 2_000_000) + "x\n" + strings.Repeat("\n", 2_000_000)},
 		{"small hunks", "--- a/k\n+++ b/k\n" + small.String(), strings.Repeat("\n", 400_000)},
+		{"prose", strings.Repeat("12345 prose without a diff\n", 1<<18), "k\n"},
+		{"almost commands", strings.Repeat("1,2\n\x1b[1m\x1b[1mdif\n    a\n", 1<<17), "k\n"},
 		{"slashes", "--- a/k\n+++ b/k" + strings.Repeat("/", 1<<20) + "\n@@ -1 +1 @@\n-k\n+K\n", "k\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
