@@ -188,6 +188,7 @@ func (r repo) diff(f forest, a, b string) made {
 // what git apply --index gives, we give, byte and mode; and what we write
 // down, git takes.
 func TestGit(t *testing.T) {
+	t.Parallel()
 	rounds, seed := roundsFrom(120, 20_000, 1)
 	r := newRepo(t)
 	applied, ambiguous, refusedByGit := 0, 0, 0

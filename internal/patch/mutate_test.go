@@ -52,6 +52,7 @@ func (f forest) mutate(data string) string {
 // or takes none of it. So what we take is never something else than what it
 // says; that we refuse more is intended.
 func TestGitMutated(t *testing.T) {
+	t.Parallel()
 	rounds, seed := roundsFrom(30, 5000, 500)
 	r := newRepo(t)
 	taken, alike := 0, 0
