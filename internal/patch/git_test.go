@@ -154,8 +154,10 @@ func (r repo) diff(f forest, a, b string) made {
 	case 1:
 		opts = append(opts, "--src-prefix=i/", "--dst-prefix=w/")
 	case 2:
+		// Without renames: git apply takes a component from the names of a
+		// rename even so, and then renames other files than were meant.
 		two := 2
-		opts, m.args, m.o.Strip = append(opts, "--src-prefix=x/a/", "--dst-prefix=x/b/"), []string{"-p2"}, &two
+		opts, m.args, m.o.Strip = append(opts, "--src-prefix=x/a/", "--dst-prefix=x/b/", "--no-renames"), []string{"-p2"}, &two
 	}
 	if m.bare && f.IntN(2) == 0 {
 		m.o.Strip = new(int)
