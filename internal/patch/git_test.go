@@ -195,6 +195,9 @@ func TestGit(t *testing.T) {
 	r := newRepo(t)
 	applied, ambiguous, refusedByGit := 0, 0, 0
 	for i := range rounds {
+		if i > 0 && i%1000 == 0 {
+			t.Logf("%d rounds, %d applied alike", i, applied)
+		}
 		f := newForest(seed + uint64(i))
 		old := f.tree()
 		new := f.change(old)
