@@ -237,6 +237,30 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// TestLevel: what the header lines leave open, the tree decides.
+func TestLevel(t *testing.T) {
+	data := []byte("--- src/k\n+++ src/k\n@@ -1 +1 @@\n-k\n+K\n")
+	p, err := patch.Parse(data, patch.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := p.Level(); known || p.Files() != nil || p.Touched() != nil {
+		t.Error("the names are known before the tree was asked")
+	}
+	for tree, want := range map[string]int{"src/k=k;": 0, "k=k;": 1, "other=1;": 1} {
+		q, err := p.Resolve(probeTree(tree))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, known := q.Level(); !known || n != want || len(q.Files()) != 1 {
+			t.Errorf("level %d for %s, want %d", n, tree, want)
+		}
+	}
+	if _, known := p.Level(); known {
+		t.Error("Resolve changed the patch it was asked for")
+	}
+}
+
 // TestEveryClass: each class of the table is answered by some case or probe,
 // and none is answered that is not in the table.
 func TestEveryClass(t *testing.T) {

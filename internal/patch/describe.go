@@ -101,6 +101,10 @@ func joinHalves(a, b FileDiff) FileDiff {
 	}
 }
 
+// Level is how many components are stripped from the names; known is false
+// when only the tree can tell: see Resolve.
+func (p *Patch) Level() (n int, known bool) { return p.level, p.level >= 0 }
+
 // Counts gives the number of files, and of added and removed lines.
 func (p *Patch) Counts() (files, added, removed int) {
 	for _, f := range p.Files() {

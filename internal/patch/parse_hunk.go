@@ -10,7 +10,7 @@ import (
 type Hunk struct {
 	Line               int    // of the patch, 1-based: the hunk header
 	OldStart, OldLines int    // 1-based; with no lines the change comes after line OldStart
-	NewStart, NewLines int    //
+	NewStart, NewLines int    // the same in the file after, as the patch states it
 	Section            string // what follows the second @@; not escaped
 	Added, Removed     int    // lines
 
