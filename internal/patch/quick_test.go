@@ -278,3 +278,40 @@ func TestLinear(t *testing.T) {
 		})
 	}
 }
+
+// TestDiffBound: files that have little in common, or very much of the same,
+// are written down in bounded time and still exactly.
+func TestDiffBound(t *testing.T) {
+	f := newForest(3)
+	random := func(n, kinds int) string {
+		var b strings.Builder
+		for range n {
+			fmt.Fprintln(&b, f.IntN(kinds))
+		}
+		return b.String()
+	}
+	for name, pair := range map[string][2]string{
+		"two kinds of lines": {random(100_000, 2), random(100_000, 2)},
+		"nothing in common":  {strings.Repeat("a\n", 100_000), strings.Repeat("b\n", 120_000)},
+		"all lines differ":   {random(100_000, 1<<30), random(100_000, 1<<30)},
+		"one in the middle":  {strings.Repeat("a\n", 100_001), strings.Repeat("a\n", 50_000) + "b\n" + strings.Repeat("a\n", 50_000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old, new := map[string]file{"k": {"100644", pair[0]}}, map[string]file{"k": {"100644", pair[1]}}
+			begin := time.Now()
+			data, err := patch.Format(imagesOf(old, new), false)
+			if took := time.Since(begin); err != nil || took > 30*time.Second {
+				t.Fatalf("%v after %v", err, took)
+			}
+			tree := mapTree(old)
+			res, err := apply(data, patch.Options{}, tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(res.Changes[0].Content) != pair[1] {
+				t.Error("another file comes out")
+			}
+			t.Logf("%v, %d bytes", time.Since(begin), len(data))
+		})
+	}
+}
