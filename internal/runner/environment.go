@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -115,44 +114,4 @@ func CheckEnv(env map[string]string, allow []string) error {
 		}
 	}
 	return nil
-}
-
-// A scratch is a run's own directory and those in it.
-type scratch struct{ dir, home, temp, cache string }
-
-func newScratch(below string) (scratch, error) {
-	below, err := filepath.EvalSymlinks(below)
-	if err != nil {
-		return scratch{}, err
-	}
-	dir, err := os.MkdirTemp(below, "run-")
-	if err != nil {
-		return scratch{}, err
-	}
-	s := scratch{dir, filepath.Join(dir, "home"), filepath.Join(dir, "tmp"), filepath.Join(dir, "cache")}
-	for _, d := range []string{s.home, s.temp, s.cache} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// remove removes it all, also what the command made unremovable to an owner
-// that is not root.
-func (s scratch) remove() error {
-	if os.RemoveAll(s.dir) == nil {
-		return nil
-	}
-	err := filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			// Before it is read: WalkDir calls first and reads then.
-			return os.Chmod(path, 0o700)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return os.RemoveAll(s.dir)
 }

@@ -1,9 +1,11 @@
 package runner_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -85,6 +87,38 @@ func only(t *testing.T, b sandbox.Backend) sandbox.Report {
 	return report
 }
 
+// TestClean removes what a killed service left, as a user who may not enter it.
+func TestClean(t *testing.T) {
+	dir := t.TempDir()
+	r := newRunner(t, func(o *runner.Options) { o.Dir = dir })
+	if os.Getuid() == 0 {
+		const nobody = 65534
+		if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer unix.SetfsuidRetUid(0)
+		unix.SetfsuidRetUid(nobody) // for files, this thread is nobody, and has no rights over others'
+	}
+	locked := filepath.Join(dir, "run-1", "work", "work")
+	if err := os.MkdirAll(filepath.Join(locked, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(locked, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir + "/run-1"); err == nil {
+		t.Fatal("nothing is in the way")
+	}
+	if err := r.Clean(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Error(left, err)
+	}
+}
+
 // module returns a small module that needs another.
 func module(t *testing.T) string {
 	t.Helper()
@@ -99,6 +133,7 @@ func module(t *testing.T) string {
 		"m_test.go": `package m
 
 import (
+	"errors"
 	"net"
 	"os"
 	"testing"

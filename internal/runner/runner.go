@@ -306,12 +306,12 @@ func (r *Runner) execute(ctx context.Context, s Spec, j job, res *Result) error 
 func (r *Runner) judge(s Spec, j job, res *Result, exceeded string, stopped State, waitErr error) error {
 	start, notStarted := errors.AsType[*sandbox.StartError](waitErr)
 	switch {
-	case notStarted:
-		return problemf("sandbox_failed", "the command could not be started: %s", start.Reason)
 	case stopped == TimedOut:
 		res.State, res.Reason = TimedOut, fmt.Sprintf("ended after its time limit of %v", s.Timeout)
 	case stopped == Cancelled:
 		res.State, res.Reason = Cancelled, "cancelled"
+	case notStarted:
+		return problemf("sandbox_failed", "the command could not be started: %s", start.Reason)
 	case waitErr != nil:
 		return problemf("sandbox_failed", "how the command ended is not known: %v", waitErr)
 	case !res.Isolation.Level.AtLeast(r.o.MinLevel):

@@ -10,7 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const failureFD = 4 // a pipe to the supervisor: why the command was not started
+const failureFD = 4 // a pipe to the supervisor: ready, and why the command was not started
+
+// ready goes before the attempt to become the command: without it, this
+// process ended before, for a reason of its own.
+const ready = "+"
 
 const niceness = 10
 
@@ -19,11 +23,12 @@ const niceness = 10
 func execute() int {
 	unix.CloseOnExec(configFD)
 	unix.CloseOnExec(failureFD)
-	fmt.Fprint(os.NewFile(failureFD, "failure"), executeOrder())
+	failure := os.NewFile(failureFD, "failure")
+	fmt.Fprint(failure, executeOrder(failure))
 	return 1
 }
 
-func executeOrder() error {
+func executeOrder(failure *os.File) error {
 	o, err := readOrder()
 	if err != nil {
 		return fmt.Errorf("read the order: %w", err)
@@ -51,6 +56,9 @@ func executeOrder() error {
 	// The supervisor, and the service, come first.
 	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, niceness); err != nil {
 		return fmt.Errorf("set the priority: %w", err)
+	}
+	if _, err := failure.WriteString(ready); err != nil {
+		return err
 	}
 	return fmt.Errorf("start %s: %w", o.Path, syscall.Exec(o.Path, o.Argv, os.Environ()))
 }

@@ -2,10 +2,12 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -148,8 +150,15 @@ func (s *supervisor) start() error {
 			return fmt.Errorf("dup: %w", err)
 		}
 	}
-	if why, err := io.ReadAll(r); err != nil || len(why) > 0 {
-		return fmt.Errorf("%s", why)
+	said, err := io.ReadAll(r)
+	why, attempted := strings.CutPrefix(string(said), ready)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read whether the command runs: %w", err)
+	case why != "":
+		return errors.New(why)
+	case !attempted:
+		return errors.New("the command's process ended before it became the command")
 	}
 	return nil
 }

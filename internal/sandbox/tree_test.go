@@ -220,3 +220,32 @@ func TestSupervisorAttacked(t *testing.T) {
 		})
 	})
 }
+
+// TestNothingKept: commands leave no descriptors behind in this process.
+func TestNothingKept(t *testing.T) {
+	works(t, func(t *testing.T, b sandbox.Backend) {
+		count := func() int {
+			open, err := os.ReadDir("/proc/self/fd")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(open)
+		}
+		before := 0
+		for i := range 3 {
+			s := shell(t, "exit 0")
+			if i == 2 {
+				s.Path = "/no/such/program"
+			}
+			if _, _, err := run(t, b, s); (err == nil) != (i < 2) {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				before = count() // the runtime opens some of its own once
+			}
+		}
+		if after := count(); after > before {
+			t.Errorf("%d descriptors open, %d before", after, before)
+		}
+	})
+}
