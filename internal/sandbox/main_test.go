@@ -146,7 +146,7 @@ func TestAsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), exe, "-test.run=^Test(TreeEnds|World|Limits|Network|Overlay)$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), exe, "-test.run=^Test(Probe|TreeEnds|World|Limits|Network|Overlay)$", "-test.v")
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "HOME="+temp)
 	cmd.Dir = temp
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

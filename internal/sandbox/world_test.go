@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,8 +24,19 @@ func TestProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", r)
+	// What other programs can do here, and so this package must: without this, a
+	// fault of ours would make tests be skipped.
+	must := map[sandbox.Backend]bool{
+		sandbox.Bubblewrap:  exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true").Run() == nil,
+		sandbox.UserNS:      exec.Command("unshare", "-Urmpfn", "--mount-proc", "true").Run() == nil,
+		sandbox.LandlockLSM: r.LandlockABI >= 6,
+		sandbox.Subreaper:   true,
+	}
 	best := sandbox.None
 	for _, a := range r.Abilities {
+		if must[a.Backend] && !a.Works {
+			t.Errorf("%s could work here: %s", a.Backend, a.Detail)
+		}
 		if a.Detail == "" || a.Level != a.Backend.Level() {
 			t.Errorf("%+v", a)
 		}
