@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
 )
 
@@ -205,6 +206,9 @@ func cell(raw json.RawMessage, bound int) string {
 	case string(raw) == "null":
 		return ""
 	case json.Unmarshal(raw, &s) == nil:
+		if at, err := time.Parse(time.RFC3339Nano, s); err == nil {
+			s = at.UTC().Format(time.RFC3339) // a person reads seconds; --json has the rest
+		}
 	case isList:
 		parts := make([]string, len(items))
 		for i, item := range items {
