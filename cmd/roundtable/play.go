@@ -342,14 +342,13 @@ func (p *play) takeBack(ctx context.Context) error {
 }
 
 func (p *play) history(ctx context.Context) error {
-	v, err := p.person.server(ctx, "/events/verify")
-	if err == nil {
+	if _, err := p.person.server(ctx, "/events/verify"); err == nil {
 		return errors.New("a person who is auditor of one workspace verified them all")
-	}
-	if _, err := refusal(err, "forbidden"); err != nil {
+	} else if _, err := refusal(err, "forbidden"); err != nil {
 		return err
 	}
-	if v, err = p.admin.server(ctx, "/events/verify"); err != nil {
+	v, err := p.admin.server(ctx, "/events/verify")
+	if err != nil {
 		return err
 	}
 	if v["ok"] != true {
