@@ -1,6 +1,11 @@
 # What a change must pass is `make test`; `make demo` shows the product at work.
 GO ?= go
 
+# Where the environment names no home, Go's caches go to the user's own.
+ifeq ($(HOME),)
+export HOME := $(shell eval echo "~$$(id -un)")
+endif
+
 .PHONY: build demo test check long bench fmt lint
 build:
 	$(GO) build -o bin/ ./cmd/...

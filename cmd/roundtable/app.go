@@ -41,6 +41,7 @@ type app struct {
 	world   *world.World
 	steps   *process.Steps
 	handler *commands.Handler
+	watch   watch
 	close   []func() error // in order of opening
 }
 
@@ -149,7 +150,9 @@ func (h atLeast) WithAttrs(as []slog.Attr) slog.Handler {
 	return atLeast{h.Handler.WithAttrs(as), h.level}
 }
 
-func (h atLeast) WithGroup(name string) slog.Handler { return atLeast{h.Handler.WithGroup(name), h.level} }
+func (h atLeast) WithGroup(name string) slog.Handler {
+	return atLeast{h.Handler.WithGroup(name), h.level}
+}
 
 func (h atLeast) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
 

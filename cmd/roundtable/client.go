@@ -57,7 +57,7 @@ func allOps() []op.Op {
 
 // noFeed is a live stream of no log.
 func noFeed() *api.Feed {
-	feed, err := api.NewFeed(api.FeedConfig{Log: (*sqlitelog.Store)(nil), Known: (&app{}).known, Revoked: (*sqlitelog.Store)(nil).Changed,
+	feed, err := api.NewFeed(api.FeedConfig{Log: (*sqlitelog.Store)(nil), Known: (&app{}).known, Revoked: (&watch{}).next,
 		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Now: time.Now})
 	if err != nil {
 		panic(err) // nothing that it is given is looked at

@@ -128,6 +128,7 @@ func (a *app) serve(ctx context.Context, ln net.Listener, f serveFlags, t termin
 		return errors.Join(err, ln.Close())
 	}
 	g.Go(func() error { return web.feed.Run(ctx) })
+	g.Go(func() error { return a.watch.run(ctx, a.store) })
 	select {
 	case <-following:
 	case <-ctx.Done():
@@ -174,7 +175,7 @@ type web struct {
 func (a *app) web(f serveFlags) (w web, err error) {
 	registry := prometheus.NewRegistry()
 	limiter := auth.NewLimiter(f.Rate, f.Burst, time.Now)
-	w.feed, err = api.NewFeed(api.FeedConfig{Log: a.store, Known: a.known, Revoked: a.store.Changed, Metrics: registry, Logger: a.log, Now: time.Now,
+	w.feed, err = api.NewFeed(api.FeedConfig{Log: a.store, Known: a.known, Revoked: a.watch.next, Metrics: registry, Logger: a.log, Now: time.Now,
 		MaxStreams: f.MaxStreams, Heartbeat: f.Heartbeat})
 	if err != nil {
 		return w, err

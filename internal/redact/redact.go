@@ -8,40 +8,63 @@
 package redact
 
 import (
+	"bytes"
 	"reflect"
 	"regexp"
 )
 
-// forms are the secrets that are known by their look.
-var forms = []struct {
-	kind string
-	re   *regexp.Regexp
-}{
-	{"roundtable-token", regexp.MustCompile(`\brt_TK-[0-9A-HJKMNP-TV-Z]{26}_[A-Za-z0-9_-]{43}`)},
-	{"private-key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(-----END [A-Z ]*PRIVATE KEY-----)?`)},
-	{"aws-key", regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{16}\b`)},
-	{"github-token", regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255})\b`)},
-	{"gitlab-token", regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`)},
-	{"slack-token", regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`)},
-	{"api-key", regexp.MustCompile(`\bsk-(ant-|proj-)?[A-Za-z0-9_-]{32,}`)},
-	{"google-key", regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`)},
-	{"npm-token", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`)},
-	{"jwt", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
-	{"bearer", regexp.MustCompile(`\b[Aa]uthorization: *[Bb]earer +[A-Za-z0-9._~+/=-]{16,}`)},
-	{"url-password", regexp.MustCompile(`\b[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]{3,}@`)},
+// A form is a kind of secret that is known by its look.
+type form struct {
+	kind  string
+	marks []string
+	re    *regexp.Regexp
+}
+
+// forms are the secrets that are known by their look. A text without one of
+// the marks of a form, which are quick to look for, has no secret of it.
+var forms = []form{
+	{"roundtable-token", []string{"rt_TK-"}, regexp.MustCompile(`\brt_TK-[0-9A-HJKMNP-TV-Z]{26}_[A-Za-z0-9_-]{43}`)},
+	{"private-key", []string{"PRIVATE KEY-----"}, regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(-----END [A-Z ]*PRIVATE KEY-----)?`)},
+	{"aws-key", []string{"AKIA", "ASIA"}, regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{16}\b`)},
+	{"github-token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255})\b`)},
+	{"gitlab-token", []string{"glpat-"}, regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`)},
+	{"slack-token", []string{"xox"}, regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`)},
+	{"api-key", []string{"sk-"}, regexp.MustCompile(`\bsk-(ant-|proj-)?[A-Za-z0-9_-]{32,}`)},
+	{"google-key", []string{"AIza"}, regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`)},
+	{"npm-token", []string{"npm_"}, regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`)},
+	{"jwt", []string{"eyJ"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
+	{"bearer", []string{"uthorization:"}, regexp.MustCompile(`\b[Aa]uthorization: *[Bb]earer +[A-Za-z0-9._~+/=-]{16,}`)},
+	{"url-password", []string{"://"}, regexp.MustCompile(`\b[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]{3,}@`)},
 }
 
 // Text returns s with every known secret replaced.
-func Text(s string) string { return string(Bytes([]byte(s))) }
+func Text(s string) string {
+	if len(s) < shortest {
+		return s
+	}
+	return string(Bytes([]byte(s)))
+}
+
+// shortest is fewer bytes than any secret of a known form has.
+const shortest = 8
 
 // Bytes returns b with every known secret replaced. It does not change b.
 func Bytes(b []byte) []byte {
 	for _, f := range forms {
-		if f.re.Match(b) {
+		if f.marked(b) {
 			b = f.re.ReplaceAll(b, []byte("[redacted:"+f.kind+"]"))
 		}
 	}
 	return b
+}
+
+func (f form) marked(b []byte) bool {
+	for _, m := range f.marks {
+		if bytes.Contains(b, []byte(m)) {
+			return f.re.Match(b)
+		}
+	}
+	return false
 }
 
 // Struct returns v, a struct, with every string in it redacted, at any depth.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"roundtable/events"
+	"roundtable/events/eventlog"
+)
+
+// A watch tells when principals, roles or tokens change: then open streams
+// look again whether they may go on.
+type watch struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// next returns a channel that is closed at the next change.
+func (w *watch) next() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ch == nil {
+		w.ch = make(chan struct{})
+	}
+	return w.ch
+}
+
+func (w *watch) tell() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ch != nil {
+		close(w.ch)
+		w.ch = nil
+	}
+}
+
+// run follows the log from its head until ctx ends.
+func (w *watch) run(ctx context.Context, log eventlog.Followed) error {
+	at, _, err := log.Head(ctx)
+	for err == nil {
+		changed := log.Changed()
+		var page []events.Record
+		if page, err = log.Since(ctx, at, 256); err != nil {
+			break
+		}
+		told := false
+		for _, r := range page {
+			at = r.Position
+			told = told || r.Stream == events.DirectoryStream
+		}
+		if told {
+			w.tell()
+		}
+		if len(page) > 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if ctx.Err() != nil || errors.Is(err, eventlog.ErrClosed) {
+		return nil
+	}
+	return err
+}
