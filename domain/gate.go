@@ -216,11 +216,9 @@ func approvalGate(f Facts) Gate {
 	p := f.Proposal
 	risk, why := EffectiveRisk(p, f.Policy)
 	g := Gate{Gate: "human_approval", Because: []string{fmt.Sprintf("the risk is %s: %s", risk, why)}}
-	latest := map[string]events.ApprovalDecided{} // by person; on the newest revision
-	for _, a := range p.Approvals {
-		for _, d := range a.Decisions {
-			latest[d.By] = d
-		}
+	latest := map[string]events.ApprovalDecided{} // by person, whichever request it answers
+	for _, d := range p.Decisions {
+		latest[d.By] = d
 	}
 	approved, open := 0, ""
 	for _, who := range slices.Sorted(maps.Keys(latest)) {

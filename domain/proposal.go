@@ -31,6 +31,7 @@ type Proposal struct {
 	Revisions                                              []Revision
 	Votes                                                  []events.VoteCast // in order of casting
 	Approvals                                              []Approval
+	Decisions                                              []events.ApprovalDecided // of all approvals, in order of happening
 	Tests                                                  []events.ProposalTested
 	Transaction                                            string // the one that is open, or that applied it
 	Busy                                                   bool   // a transaction is open

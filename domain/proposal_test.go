@@ -107,7 +107,7 @@ func TestVotesGate(t *testing.T) {
 		"a veto taken back":               {[]events.Payload{vote("rob", "veto", 1), second, vote("rob", "approve", 2)}, "passed"},
 		"an ineligible veto":              {[]events.Payload{vote("eve", "veto", 1), vote("bob", "approve", 1)}, "passed"},
 		"a co-author who approves":        {[]events.Payload{events.ProposalRevisionAttached{Number: 2, AttachedBy: "bob"}, vote("bob", "approve", 2)}, "waiting"},
-		"the agent of a co-author's kind": {[]events.Payload{vote("rob", "approve", 1), vote("rob", "abstain", 1)}, "waiting"},
+		"an approval, then an abstention": {[]events.Payload{vote("rob", "approve", 1), vote("rob", "abstain", 1)}, "waiting"},
 	} {
 		g := votesGate(Facts{Proposal: proposed(x.happened...), Directory: people, Policy: policy.Default(), Now: noon})
 		if g.Status != x.want {
@@ -129,13 +129,15 @@ func TestApprovalGate(t *testing.T) {
 		happened []events.Payload
 		want     string
 	}{
-		"normal risk":                  {"normal", nil, "not_applicable"},
-		"high risk":                    {"high", nil, "waiting"},
-		"asked":                        {"critical", []events.Payload{asked}, "waiting"},
-		"approved":                     {"high", []events.Payload{asked, says("bob", "approved", 1)}, "passed"},
-		"approved, then rejected":      {"high", []events.Payload{asked, says("bob", "approved", 1), says("bob", "rejected", 1)}, "failed"},
-		"one approves, one rejects":    {"high", []events.Payload{asked, says("bob", "approved", 1), says("eve", "rejected", 1)}, "failed"},
-		"an agent's word":              {"high", []events.Payload{asked, says("rob", "approved", 1)}, "waiting"},
+		"normal risk":               {"normal", nil, "not_applicable"},
+		"high risk":                 {"high", nil, "waiting"},
+		"asked":                     {"critical", []events.Payload{asked}, "waiting"},
+		"approved":                  {"high", []events.Payload{asked, says("bob", "approved", 1)}, "passed"},
+		"approved, then rejected":   {"high", []events.Payload{asked, says("bob", "approved", 1), says("bob", "rejected", 1)}, "failed"},
+		"one approves, one rejects": {"high", []events.Payload{asked, says("bob", "approved", 1), says("eve", "rejected", 1)}, "failed"},
+		"an agent's word":           {"high", []events.Payload{asked, says("rob", "approved", 1)}, "waiting"},
+		"a later no to an older request": {"high", []events.Payload{asked, events.ApprovalRequested{Approval: "H2", Proposal: "P", Revision: 1},
+			events.ApprovalDecided{Approval: "H2", Proposal: "P", By: "bob", Verdict: "approved", Revision: 1}, says("bob", "rejected", 1)}, "failed"},
 		"of an older revision":         {"high", []events.Payload{asked, says("bob", "approved", 1), events.ProposalRevisionAttached{Number: 2, AttachedBy: "ann"}}, "waiting"},
 		"refused though nothing asked": {"low", []events.Payload{asked, says("bob", "rejected", 1)}, "failed"},
 	} {

@@ -44,6 +44,7 @@ func (p Proposal) review(e events.Payload) Proposal {
 	case events.ApprovalRequested:
 		p.Approvals = append(slices.Clip(p.Approvals), Approval{}.Evolve(e))
 	case events.ApprovalDecided:
+		p.Decisions = append(slices.Clip(p.Decisions), e)
 		p.Approvals = slices.Clone(p.Approvals)
 		for i, a := range p.Approvals {
 			if a.ID == e.Approval {

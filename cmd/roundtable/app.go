@@ -182,7 +182,7 @@ func (a *app) work(ctx context.Context, t testRuns) error {
 	if t.unsandboxed {
 		least = sandbox.Process
 	}
-	run, err := runner.New(runner.Options{Dir: home, Clock: time.Now, Report: report, MinLevel: least, Go: goCaches()})
+	run, err := runner.New(runner.Options{Dir: home, Clock: time.Now, Report: report, MinLevel: least, Path: searchPath(), Go: goCaches()})
 	if err != nil {
 		return err
 	}

@@ -187,7 +187,7 @@ func (p *play) tested(ctx context.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, err := p.coder.call(ctx, "test_get_result", args{"test_run_id": id})
+	got, err := p.coder.call(ctx, "test_get_result", args{"test_run_id": id, "after": p.stream.position()})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"roundtable/internal/fault"
@@ -47,6 +48,20 @@ func jsonLogger(w io.Writer, level string) (*slog.Logger, error) {
 		return nil, fault.Errorf(fault.Invalid, "invalid_flag", "--log-level: %v", err)
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
+}
+
+// searchPath lists the folders in which test commands are looked up: those of
+// the service's own PATH that are absolute.
+func searchPath() (dirs []string) {
+	for _, d := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(d) && !slices.Contains(dirs, d) {
+			dirs = append(dirs, d)
+		}
+	}
+	if len(dirs) == 0 {
+		return runner.DefaultPath()
+	}
+	return dirs
 }
 
 // goCaches finds the host's folders by which tests of Go projects work without
