@@ -156,7 +156,8 @@ func TestRefused(t *testing.T) {
 		{"task.get", "ann", "WS-1", obj{"task_id": strings.Repeat("é", 9000)}, "task_not_found"},
 		{"principal.get", "bot", "", obj{"principal_id": "nobody"}, "principal_not_found"},
 		{"principal.list", "bot", "", obj{"in_workspace": "WS-2"}, "workspace_not_found"},
-		{"token.list", "bot", "", obj{}, "forbidden"},
+		{"token.list", "bot", "", obj{}, "people_only"},
+		{"token.list", "eve", "", obj{}, "forbidden"},
 	} {
 		if got := s.refused(c.op, c.who, c.ws, c.in); got != c.code {
 			t.Errorf("%s %.60v: %s, want %s", c.op, c.in, got, c.code)

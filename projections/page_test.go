@@ -28,7 +28,7 @@ func TestPages(t *testing.T) {
 		log.add(epoch, w.history(rapid.IntRange(4, 60).Draw(rt, "events"))...)
 		v.catchUp(ctx, rt, 50)
 		r := NewReader(v, func() time.Time { return epoch }, Limits{})
-		call := op.Call{Who: auth.Principal{ID: "PR-0002", Grants: []auth.Grant{{Workspace: "*", Role: auth.Admin}}}, Workspace: w.workspaces[0]}
+		call := op.Call{Who: auth.Principal{ID: "PR-0002", Kind: auth.Human, Grants: []auth.Grant{{Workspace: "*", Role: auth.Admin}}}, Workspace: w.workspaces[0]}
 		o := rapid.SampledFrom(slices.DeleteFunc(r.Ops(), func(o op.Op) bool {
 			return o.Out.Properties["next_cursor"] == nil || slices.ContainsFunc(o.Params(), func(p string) bool { return p != "workspace_id" })
 		})).Draw(rt, "list")
