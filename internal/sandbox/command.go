@@ -155,7 +155,7 @@ func command(b Backend, o order) (*exec.Cmd, error) {
 			return nil, err
 		}
 		cmd = exec.Command(bwrap, bwrapArgs(o, self)...)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	case UserNS:
 		uid, gid := os.Getuid(), os.Getgid()
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
@@ -184,10 +184,14 @@ func findBwrap() (string, error) {
 }
 
 // bwrapArgs has bwrap run this program, at self, as pid 1 of a new world.
+//
+// It does not ask bwrap to die with this process: a bwrap that is killed while
+// it makes that world leaves a half-made pid 1 behind that waits for it for
+// ever. Let it finish, and the supervisor finds its control pipe at its end.
 func bwrapArgs(o order, self string) []string {
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-		"--hostname", "sandbox", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL",
+		"--hostname", "sandbox", "--as-pid-1", "--cap-drop", "ALL",
 		"--info-fd", strconv.Itoa(infoFD), "--proc", "/proc", "--dev", "/dev",
 	}
 	if !o.Network {

@@ -62,6 +62,10 @@ func Start(b Backend, s Spec) (*Command, error) {
 		c.cmd.Dir = "/"
 		c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = reader(s.Stdin), writer(s.Stdout), writer(s.Stderr)
 		c.cmd.ExtraFiles = append([]*os.File{config}, theirs...)
+		if c.info != nil {
+			// Should this process end first, bwrap must not by SIGPIPE.
+			c.cmd.ExtraFiles = append(c.cmd.ExtraFiles, c.info)
+		}
 		started := make(chan error)
 		go c.own(started)
 		err = <-started
@@ -189,6 +193,9 @@ func (c *Command) own(started chan<- error) {
 	var rep report
 	late := time.AfterFunc(endWait, func() { c.report.SetReadDeadline(time.Unix(1, 0)) })
 	defer late.Stop()
+	if waitErr != nil {
+		c.gone(first) // or its report could be waited for in vain
+	}
 	if err = json.NewDecoder(io.LimitReader(c.report, 1<<20)).Decode(&rep); err != nil {
 		c.status = Status{Code: -1, Backend: c.backend, Level: None, TreeEnded: c.gone(first)}
 		c.err = fmt.Errorf("sandbox: %s: the supervisor ended without a report (%v, %v)", c.backend, waitErr, err)
@@ -228,6 +235,10 @@ func (c *Command) gone(first int) bool {
 	case c.backend == UserNS:
 		return true // that was pid 1
 	case c.backend == Bubblewrap && first >= 0:
+		// bwrap may have been killed, which by itself does not end pid 1.
+		if err := unix.PidfdSendSignal(first, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
+			return false
+		}
 		return awaitEnd(first) == nil
 	}
 	return false
@@ -306,9 +317,14 @@ func (c *Command) Destroy() error {
 	if c.control == nil {
 		return nil
 	}
-	var err error
-	if c.backend.Level() != Namespace {
-		err = killDescendants(c.cmd.Process.Pid) // not reaped before control is nil: the number is still its own
+	// Stopped, it starts nothing behind our back, and does not end: its number
+	// stays its own.
+	err := c.cmd.Process.Signal(unix.SIGSTOP)
+	if err == nil && c.backend != UserNS {
+		err = killDescendants(c.cmd.Process.Pid)
+	}
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
 	}
 	if kill := c.cmd.Process.Kill(); kill != nil && !errors.Is(kill, os.ErrProcessDone) {
 		err = errors.Join(err, kill)

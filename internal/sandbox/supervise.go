@@ -60,10 +60,11 @@ type supervisor struct {
 // status says nothing.
 func supervise() int {
 	status := os.NewFile(statusFD, "status")
-	for _, fd := range []int{configFD, controlFD, statusFD, infoFD} {
-		unix.CloseOnExec(fd)
+	var rep report
+	err := closeFrom(configFD)
+	if err == nil {
+		rep, err = superviseOrder()
 	}
-	rep, err := superviseOrder()
 	if err != nil {
 		rep.StartError = err.Error()
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,6 +174,40 @@ func TestServiceDies(t *testing.T) {
 			}
 		case <-time.After(patience):
 			t.Error("the command outlived the service")
+		}
+	})
+}
+
+// TestServiceDiesEarly kills it at any moment of a start. Nothing may be left
+// that holds the command's output open, not even something that waits.
+func TestServiceDiesEarly(t *testing.T) {
+	works(t, func(t *testing.T, b sandbox.Backend) {
+		times := 8
+		if os.Getenv("ROUNDTABLE_LONG") != "" {
+			times = 200
+		}
+		for range times {
+			moment := rand.N(40 * time.Millisecond)
+			cmd := exec.Command("/proc/self/exe", "test-helper", "service", string(b), realDir(t))
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			cmd.Stdout = w
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			kill := time.AfterFunc(moment, func() { cmd.Process.Kill() })
+			defer kill.Stop()
+			if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(r); err != nil {
+				t.Errorf("killed %v after its start: %v", moment, err)
+			}
+			cmd.Wait()
 		}
 	})
 }

@@ -15,7 +15,7 @@ const (
 	configFD  = 3 // a file: the order
 	controlFD = 4 // a pipe to the supervisor: see the control bytes; its end means kill
 	statusFD  = 5 // a pipe from the supervisor: one report
-	infoFD    = 6 // a pipe from bwrap: which process is pid 1
+	infoFD    = 6 // a pipe from bwrap: which process is pid 1; 7 is its other end
 )
 
 // The control bytes.
