@@ -133,7 +133,6 @@ func module(t *testing.T) string {
 		"m_test.go": `package m
 
 import (
-	"errors"
 	"net"
 	"os"
 	"testing"
