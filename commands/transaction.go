@@ -238,7 +238,7 @@ func (u *unit) proposeReverse(ctx context.Context, t domain.Transaction, of doma
 	}
 	risk, _ := domain.EffectiveRisk(of, u.h.Policy)
 	out, err := p.Create(events.ProposalCreated{Proposal: id, Workspace: u.caller.Workspace, Author: u.caller.Who.ID, Title: limited("Take back: "+of.Title, domain.MaxTitle),
-		Summary: reason, Risk: risk, ExpectedTests: of.ExpectedTests, Compensates: t.ID}, first)
+		Summary: reason, Risk: risk, Compensates: t.ID}, first)
 	if err != nil {
 		return nil, err
 	}

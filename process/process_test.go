@@ -33,7 +33,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if status, handled := sandbox.Main(os.Args); handled {
+	if status, handled := runner.Main(os.Args); handled {
 		os.Exit(status)
 	}
 	os.Exit(m.Run())

@@ -186,6 +186,9 @@ func (a *app) work(ctx context.Context, t testRuns) error {
 	if err != nil {
 		return err
 	}
+	if err := run.Clean(); err != nil {
+		return err
+	}
 	test := process.Tester{Handler: a.handler, World: a.world, Runner: run, Dir: filepath.Join(dir, "trees"), Slots: t.slots, Log: a.log, Now: time.Now}
 	pool := process.Pool{Store: a.store, Log: a.log, Now: time.Now}
 	g, ctx := errgroup.WithContext(ctx)

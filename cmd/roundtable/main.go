@@ -19,11 +19,11 @@ import (
 
 	"roundtable/internal/cli"
 	"roundtable/internal/fault"
-	"roundtable/internal/sandbox"
+	"roundtable/internal/runner"
 )
 
 func main() {
-	if status, handled := sandbox.Main(os.Args); handled {
+	if status, handled := runner.Main(os.Args); handled {
 		os.Exit(status)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
