@@ -129,11 +129,7 @@ func create(path string) error {
 	} else if err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	return errors.Join(f.Close(), dir.Sync(), dir.Close())
+	return errors.Join(f.Close(), syncFile(filepath.Dir(path)))
 }
 
 // Check asks a connection of db whether it is what this package promises.

@@ -137,6 +137,44 @@ func TestSeatBelt(t *testing.T) {
 	}
 }
 
+// TestCopy: a copy is whole while another writes, and never overwrites.
+func TestCopy(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
+	db, err := sqlite.OpenPlain(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Write.Exec(`CREATE TABLE x (a); INSERT INTO x VALUES (1)`); err != nil {
+		t.Fatal(err)
+	}
+	err = db.InTx(t.Context(), func(tx *sql.Tx) error {
+		if _, err := tx.Exec(`INSERT INTO x VALUES (2)`); err != nil {
+			return err
+		}
+		return sqlite.Copy(t.Context(), from, to)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := sqlite.OpenRead(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	var n int
+	if err := copied.QueryRow(`SELECT count(*) FROM x`).Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d rows, %v: want what was committed", n, err)
+	}
+	if err := sqlite.Copy(t.Context(), from, to); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("onto a file: %v", err)
+	}
+	if err := sqlite.Copy(t.Context(), filepath.Join(dir, "none.db"), filepath.Join(dir, "c.db")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of nothing: %v", err)
+	}
+}
+
 const childEnv = "ROUNDTABLE_TEST_LOCK"
 
 // TestLock: one process has the folder; another is told which; the lock ends
