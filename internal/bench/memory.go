@@ -5,7 +5,18 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 )
+
+// cpuTime returns the processor time that the process has used.
+func cpuTime() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("getrusage: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}
 
 // forgetPeak makes the process's peak memory start anew from what it has now.
 // It fails where the system does not offer that.

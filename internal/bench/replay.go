@@ -23,6 +23,7 @@ type Reading struct {
 	Events    int64   `json:"events"`
 	PerSecond float64 `json:"per_second"`
 	Ratio     float64 `json:"ratio"`   // to the bare scan
+	CPU       float64 `json:"cpu_us"`  // processor time of the process per event, in microseconds: less swayed by other load
 	PeakMB    float64 `json:"peak_mb"` // resident memory of the process at its highest while this ran; 0 if the system does not say
 }
 
@@ -68,11 +69,20 @@ func Replay(ctx context.Context, dir string, n int64, now func() time.Time, out 
 	} {
 		tracked := forgetPeak() == nil
 		start := now()
+		before, err := cpuTime()
+		if err != nil {
+			return nil, err
+		}
 		read, err := r.run()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.name, err)
 		}
 		reading := Reading{Name: r.name, Events: read, PerSecond: float64(read) / now().Sub(start).Seconds()}
+		after, err := cpuTime()
+		if err != nil {
+			return nil, err
+		}
+		reading.CPU = float64((after - before).Nanoseconds()) / 1000 / float64(max(read, 1))
 		if tracked {
 			if reading.PeakMB, err = peakMB(); err != nil {
 				return nil, err
@@ -86,9 +96,9 @@ func Replay(ctx context.Context, dir string, n int64, now func() time.Time, out 
 
 func printReadings(w io.Writer, rs []Reading) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "\tevents\tevents/s\t÷ bare scan\tpeak MB\t\n")
+	fmt.Fprintf(t, "\tevents\tevents/s\t÷ bare scan\tCPU µs\tpeak MB\t\n")
 	for _, r := range rs {
-		fmt.Fprintf(t, "%s\t%d\t%.0f\t%.2f\t%.0f\t\n", r.Name, r.Events, r.PerSecond, r.Ratio, r.PeakMB)
+		fmt.Fprintf(t, "%s\t%d\t%.0f\t%.2f\t%.1f\t%.0f\t\n", r.Name, r.Events, r.PerSecond, r.Ratio, r.CPU, r.PeakMB)
 	}
 	return t.Flush()
 }
