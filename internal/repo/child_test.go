@@ -22,6 +22,8 @@ type job struct {
 	Root, Blobs string
 	Apply       []patch.Change // apply, then finish; else recover, then finish what is committed
 	KillAt      int            // the step, from 1, before which the process kills itself; 0 is never
+	StopAt      int            // the step before which it stops itself, and waits to be killed
+	Lax         bool           // without syncing staged files
 	KillMove    string         // instead: before the file of this path is moved
 	Aside       bool           // as on a file system that cannot exchange
 }
@@ -60,9 +62,18 @@ func (j job) do() error {
 			err := syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			panic(fmt.Sprint("still alive: ", err))
 		}
+		if steps == j.StopAt {
+			if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+				panic(err)
+			}
+			select {}
+		}
 	}})
 	if err != nil {
 		return err
+	}
+	if j.Lax {
+		w.Lax()
 	}
 	if j.Aside {
 		w.ForgetExchange()
@@ -86,10 +97,7 @@ func (j job) do() error {
 // run runs the job in a process and says whether that was killed.
 func (j job) run(t *testing.T) (killed bool, out string) {
 	t.Helper()
-	b, err := json.Marshal(j)
-	must(t, err)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), jobEnv+"="+string(b), "GORACE=atexit_sleep_ms=0") // else each takes a second to end
+	cmd := j.command(t)
 	text, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -101,6 +109,15 @@ func (j job) run(t *testing.T) (killed bool, out string) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	return false, string(text)
+}
+
+func (j job) command(t *testing.T) *exec.Cmd {
+	t.Helper()
+	b, err := json.Marshal(j)
+	must(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), jobEnv+"="+string(b), "GORACE=atexit_sleep_ms=0") // else each takes a second to end
+	return cmd
 }
 
 // A killing is one workspace that processes are killed on.

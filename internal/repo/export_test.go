@@ -11,3 +11,6 @@ func (w *Workspace) ForgetExchange() {
 
 // WalkComponents makes the workspace go on as on a kernel without openat2.
 func (w *Workspace) WalkComponents() { w.at.walk.Store(true) }
+
+// Lax makes the workspace leave out the syncs of staged files.
+func (w *Workspace) Lax() { w.lax = true }

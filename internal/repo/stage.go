@@ -25,7 +25,7 @@ const few = 16
 // one which could not be made again is noticed now. Nothing in the work tree
 // changes.
 func (t *tx) stage(ctx context.Context, p planned) error {
-	each := len(p.Ops) <= few || !syncfsReports()
+	together := len(p.Ops) > few && syncfsReports()
 	for i, op := range p.Ops {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -34,7 +34,7 @@ func (t *tx) stage(ctx context.Context, p planned) error {
 			continue
 		}
 		t.step(Prepare, "stage", string(op.Path))
-		if err := t.stageOne(ctx, i, op, p.content[i], each); err != nil {
+		if err := t.stageOne(ctx, i, op, p.content[i], !together && !t.w.lax); err != nil {
 			return stale(string(op.Path), err)
 		}
 	}
@@ -45,7 +45,7 @@ func (t *tx) stage(ctx context.Context, p planned) error {
 		}
 	}
 	t.step(Prepare, "stage_sync", "")
-	if !each {
+	if together && !t.w.lax {
 		if err := unix.Syncfs(t.dir); err != nil {
 			return pathError(txDir, err)
 		}

@@ -37,6 +37,7 @@ type Workspace struct {
 	probe sync.Mutex
 	exact *bool // what the probe found out about renameat2
 	links linkCache
+	lax   bool // only in tests, as their control: staged files are not synced
 }
 
 func (o Options) withDefaults() Options {
