@@ -21,9 +21,15 @@ func guards(consumer string, store Store, lg *slog.Logger, now func() time.Time)
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 5 }})
 	retry := middleware.Retry{MaxRetries: 3, InitialInterval: 20 * time.Millisecond, Multiplier: 3, ResetContextOnRetry: true,
 		ShouldRetry: func(p middleware.RetryParams) bool {
-			return !errors.As(p.Err, new(permanent)) && !errors.Is(p.Err, context.Canceled)
+			return !isPermanent(p.Err) && !errors.Is(p.Err, context.Canceled)
 		}}
 	return []message.HandlerMiddleware{breaker.Middleware, parking(consumer, store, lg, now), retry.Middleware, middleware.Recoverer}
+}
+
+// isPermanent reports whether no later try would change err. A manager is a
+// pure function, so a panic in it comes again.
+func isPermanent(err error) bool {
+	return errors.As(err, new(permanent)) || errors.As(err, new(middleware.RecoveredPanicError))
 }
 
 // parking keeps the page whose jobs cannot be made, and goes on behind it:
@@ -32,7 +38,7 @@ func parking(consumer string, store Store, lg *slog.Logger, now func() time.Time
 	return func(h message.HandlerFunc) message.HandlerFunc {
 		return func(msg *message.Message) ([]*message.Message, error) {
 			out, err := h(msg)
-			if !errors.As(err, new(permanent)) {
+			if !isPermanent(err) {
 				return out, err
 			}
 			for _, e := range eventlog.From(msg) {

@@ -49,11 +49,11 @@ type Store interface {
 	eventlog.Parking
 }
 
-// AddTo makes router run every manager. fail is told of one that cannot go on,
+// AddTo makes router run the managers. fail is told of one that cannot go on,
 // since the log cannot be read.
-func AddTo(router *message.Router, store Store, lg *slog.Logger, now func() time.Time, fail func(consumer string, err error)) {
+func AddTo(router *message.Router, managers []Manager, store Store, lg *slog.Logger, now func() time.Time, fail func(consumer string, err error)) {
 	log := eventlog.NewSubscriber(store, store.Checkpoint, fail) // the router closes it
-	for _, m := range Managers {
+	for _, m := range managers {
 		h := router.AddConsumerHandler(m.consumer(), m.consumer(), log, func(msg *message.Message) error {
 			return m.handle(msg, store)
 		})

@@ -130,7 +130,7 @@ func (b *bench) run() (stop func()) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	process.AddTo(router, b.store, b.pool.Log, time.Now, func(consumer string, err error) { b.t.Error(consumer, err) })
+	process.AddTo(router, process.Managers, b.store, b.pool.Log, time.Now, func(consumer string, err error) { b.t.Error(consumer, err) })
 	ended := make(chan error, 3)
 	go func() { ended <- router.Run(ctx) }()
 	<-router.Running()

@@ -114,7 +114,7 @@ func (a *app) follow(ctx context.Context, ready chan<- struct{}) error {
 		return err
 	}
 	failed := make(chan error, len(process.Managers))
-	process.AddTo(router, a.store, a.log, time.Now, func(consumer string, err error) { failed <- fmt.Errorf("%s cannot go on: %w", consumer, err) })
+	process.AddTo(router, process.Managers, a.store, a.log, time.Now, func(consumer string, err error) { failed <- fmt.Errorf("%s cannot go on: %w", consumer, err) })
 	g.Go(func() error { return a.views.Run(ctx) })
 	g.Go(func() error { return router.Run(ctx) })
 	g.Go(func() error {
