@@ -30,7 +30,8 @@ CREATE TABLE events (
 
 -- What each command came to, also of one that changed nothing; written with
 -- its events. The table keeps its rowid: clients send keys in any order, and
--- so only the index is random.
+-- so only the index is random. The key stands first in the index: the keys that
+-- we make are in time order, and so all actors write to its last page.
 CREATE TABLE outcomes (
   actor    TEXT    NOT NULL,
   command  TEXT    NOT NULL,
@@ -38,7 +39,7 @@ CREATE TABLE outcomes (
   position INTEGER NOT NULL,
   answer   BLOB    NOT NULL,
   time     INTEGER NOT NULL,
-  UNIQUE (actor, command)
+  UNIQUE (command, actor)
 ) STRICT;
 
 -- A seat belt, not proof: whoever can write the file can drop a trigger, and
