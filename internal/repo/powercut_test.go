@@ -72,8 +72,9 @@ func cut(t *testing.T, n int, lax bool) (whole, reached bool) {
 	t.Helper()
 	d := newDisk(t, "")
 	k := d.killing()
-	if lax {
-		k.blobs = memory(t) // its syncs would sync the staged files too
+	apart := lax || n%4 == 1
+	if apart {
+		k.blobs = memory(t) // elsewhere, where its syncs do not sync the staged files too
 	}
 	for p, s := range everyKind.files {
 		write(t, k.root, p, s)
@@ -110,7 +111,11 @@ func cut(t *testing.T, n int, lax bool) (whole, reached bool) {
 	} else if ws.ExitStatus() != 0 {
 		t.Fatalf("the apply failed: %v", ws)
 	}
-	k = newDisk(t, cutOff).killing()
+	next := newDisk(t, cutOff).killing()
+	if apart {
+		next.blobs = k.blobs
+	}
+	k = next
 	if lax {
 		err := k.recovery(0).command(t).Run()
 		now := listing(t, k.root, false)
