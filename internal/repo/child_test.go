@@ -28,6 +28,7 @@ type job struct {
 	Aside       bool           // as on a file system that cannot exchange
 }
 
+// jobEnv names the file with the job.
 const jobEnv = "ROUNDTABLE_REPO_TEST_JOB"
 
 func TestMain(m *testing.M) {
@@ -37,9 +38,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func child(text string) int {
+func child(file string) int {
 	var j job
-	err := json.Unmarshal([]byte(text), &j)
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(b, &j)
+	}
 	if err == nil {
 		err = j.do()
 	}
@@ -115,8 +119,10 @@ func (j job) command(t *testing.T) *exec.Cmd {
 	t.Helper()
 	b, err := json.Marshal(j)
 	must(t, err)
+	file := filepath.Join(memory(t), "job")
+	must(t, os.WriteFile(file, b, 0o600))
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), jobEnv+"="+string(b), "GORACE=atexit_sleep_ms=0") // else each takes a second to end
+	cmd.Env = append(os.Environ(), jobEnv+"="+file, "GORACE=atexit_sleep_ms=0") // else each takes a second to end
 	return cmd
 }
 

@@ -178,7 +178,7 @@ func TestThirdParty(t *testing.T) {
 	slices.Sort(kinds)
 	if os.Getenv("ROUNDTABLE_LONG") == "" {
 		rnd := rand.New(rand.NewPCG(1, 2))
-		for range 150 {
+		for range 100 {
 			what, c := kinds[rnd.IntN(len(kinds))], everyKind.changes[rnd.IntN(len(everyKind.changes))]
 			disturb(t, 1+rnd.IntN(80), what, c.Path, rnd.IntN(5) == 0 && what != "replace")
 		}
