@@ -91,19 +91,11 @@ func (h *Handler) Do(ctx context.Context, by Caller, c Command) (r Result, err e
 	if err != nil {
 		return r, err
 	}
-	o, done, err := h.Log.Outcome(ctx, by.Who.ID, by.Key)
-	if err != nil {
-		return r, err
-	}
-	if done {
-		o.Repeated = true
-		return result(o, digest)
-	}
 	g := &gathered{now: h.Now().UTC().Round(0), facts: map[string]any{}}
 	for deadline := g.now.Add(h.Patience); ; {
 		b, err := h.decide(ctx, by, c, digest, g, outside{h.Log}, nil)
 		if err != nil {
-			return r, err
+			return h.repeated(ctx, by, digest, err)
 		}
 		o, err := h.Log.Append(ctx, b, func(ctx context.Context, v eventlog.View) (eventlog.Batch, error) {
 			return h.decide(ctx, by, c, digest, g, v, v.Memo())
@@ -113,10 +105,25 @@ func (h *Handler) Do(ctx context.Context, by Caller, c Command) (r Result, err e
 			continue
 		}
 		if err != nil {
-			return r, unavailable(err)
+			return h.repeated(ctx, by, digest, unavailable(err))
 		}
 		return result(o, digest)
 	}
+}
+
+// repeated answers a command that was refused with what it did when it ran
+// before: after that the same decision may well be refused. One that is
+// decided alike meets its stored outcome in the append.
+func (h *Handler) repeated(ctx context.Context, by Caller, digest []byte, refused error) (Result, error) {
+	o, done, err := h.Log.Outcome(ctx, by.Who.ID, by.Key)
+	switch {
+	case err != nil:
+		return Result{}, errors.Join(refused, err)
+	case !done:
+		return Result{}, refused
+	}
+	o.Repeated = true
+	return result(o, digest)
 }
 
 // decide makes one decision, on the view v. Inside a group memo is not nil,

@@ -293,3 +293,18 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatAfterChange: a repeat gets the first answer also when the same
+// wish would be refused by now.
+func TestRepeatAfterChange(t *testing.T) {
+	x := setUp(t)
+	x.join("ann", auth.Human, "", auth.Implementer)
+	by := x.as("ann")
+	p := x.must(x.as("ann"), propose(change)).IDs["proposal"]
+	first := x.must(by, commands.RequestReview{Proposal: p})
+	x.must(x.as("ann"), commands.WithdrawProposal{Proposal: p})
+	x.refused(x.as("ann"), commands.RequestReview{Proposal: p}, "illegal_proposal_transition")
+	if again := x.must(by, commands.RequestReview{Proposal: p}); !again.Repeated || again.Position != first.Position {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+}

@@ -103,6 +103,13 @@ func load[S interface{ Evolve(events.Payload) S }](ctx context.Context, u *unit,
 	return s, nil
 }
 
+// begin loads an aggregate whose id this command has just made: there is
+// nothing to read, and the append is guarded by that.
+func begin[S any](u *unit, stream events.Stream) (s S) {
+	u.seen[stream] = 0
+	return s
+}
+
 // start returns the newest folded state that is at hand.
 func start[S any](ctx context.Context, u *unit, stream events.Stream) (folded, error) {
 	if f, ok := u.memo[stream].(folded); ok {

@@ -51,10 +51,7 @@ func (c CreateProposal) decide(ctx context.Context, u *unit) ([]events.Payload, 
 		return nil, err
 	}
 	u.ids["proposal"] = u.id("P")
-	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(u.ids["proposal"]))
-	if err != nil {
-		return nil, err
-	}
+	p := begin[domain.Proposal](u, events.ProposalStream(u.ids["proposal"]))
 	return p.Create(events.ProposalCreated{Proposal: u.ids["proposal"], Workspace: u.caller.Workspace, Task: c.Task, Author: u.caller.Who.ID,
 		Title: c.Title, Summary: c.Summary, Risk: c.Risk, ExpectedTests: c.ExpectedTests, RollbackNotes: c.RollbackNotes}, first)
 }
@@ -184,7 +181,7 @@ func (c RequestReview) decide(ctx context.Context, u *unit) ([]events.Payload, e
 	if err != nil || len(out) == 0 {
 		return nil, err
 	}
-	tests, err := u.startTests(ctx, p)
+	tests, err := u.startTests(p)
 	return append(out, tests...), err
 }
 

@@ -49,10 +49,7 @@ func (c RequestApproval) decide(ctx context.Context, u *unit) ([]events.Payload,
 		return nil, err
 	}
 	u.ids["approval"] = u.id("H")
-	a, err := load[domain.Approval](ctx, u, events.ApprovalStream(u.ids["approval"]))
-	if err != nil {
-		return nil, err
-	}
+	a := begin[domain.Approval](u, events.ApprovalStream(u.ids["approval"]))
 	e := events.ApprovalRequested{Approval: u.ids["approval"], Workspace: u.caller.Workspace, Task: c.Task, Subject: c.Subject, Reason: c.Reason, By: u.caller.Who.ID}
 	if c.Proposal == "" {
 		return a.Request(e)

@@ -43,7 +43,7 @@ func (c RunTest) decide(ctx context.Context, u *unit) ([]events.Payload, error) 
 	if err := mayTest(u, p); err != nil {
 		return nil, err
 	}
-	e, err := u.testRun(ctx, p, c.Command, c.Timeout)
+	e, err := u.testRun(p, c.Command, c.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func mayTest(u *unit, p domain.Proposal) error {
 
 // testRun makes the request of a run on p's newest revision, or on the
 // workspace if p is none.
-func (u *unit) testRun(ctx context.Context, p domain.Proposal, command string, timeout int) (e events.TestRunRequested, err error) {
+func (u *unit) testRun(p domain.Proposal, command string, timeout int) (e events.TestRunRequested, err error) {
 	argv, err := u.h.World.Argv(command)
 	if err != nil {
 		return e, err
@@ -77,14 +77,14 @@ func (u *unit) testRun(ctx context.Context, p domain.Proposal, command string, t
 	}
 	e = events.TestRunRequested{TestRun: u.id("TR"), Workspace: u.caller.Workspace, Proposal: p.ID, Revision: p.Current().Number,
 		PatchDigest: p.Current().PatchDigest, Command: command, Argv: argv, Timeout: timeout, By: u.caller.Who.ID}
-	_, err = load[domain.TestRun](ctx, u, e.Stream())
-	return e, err
+	begin[domain.TestRun](u, e.Stream())
+	return e, nil
 }
 
 // startTests requests a run of every expected test that none has answered.
-func (u *unit) startTests(ctx context.Context, p domain.Proposal) (out []events.Payload, err error) {
+func (u *unit) startTests(p domain.Proposal) (out []events.Payload, err error) {
 	for _, command := range p.Untested() {
-		e, err := u.testRun(ctx, p, command, 0)
+		e, err := u.testRun(p, command, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func (c OpenTransaction) decide(ctx context.Context, u *unit) ([]events.Payload,
 	if err != nil {
 		return nil, err
 	}
-	tests, err := u.startTests(ctx, p)
+	tests, err := u.startTests(p)
 	return append(out, tests...), err
 }
 
@@ -40,9 +40,7 @@ func (u *unit) open(ctx context.Context, p domain.Proposal) (out []events.Payloa
 		return nil, t, err
 	}
 	u.ids["transaction"] = u.id("TX")
-	if t, err = load[domain.Transaction](ctx, u, events.TransactionStream(u.ids["transaction"])); err != nil {
-		return nil, t, err
-	}
+	t = begin[domain.Transaction](u, events.TransactionStream(u.ids["transaction"]))
 	if out, err = p.Open(u.ids["transaction"], u.caller.Who.ID, u.now); err != nil {
 		return nil, t, err
 	}
@@ -229,10 +227,7 @@ func (u *unit) reverse(ctx context.Context, t domain.Transaction, reason string)
 func (u *unit) proposeReverse(ctx context.Context, t domain.Transaction, of domain.Proposal, first events.ProposalRevisionAttached, reason string) ([]events.Payload, error) {
 	id := u.id("P")
 	u.ids["proposal"] = id
-	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(id))
-	if err != nil {
-		return nil, err
-	}
+	p := begin[domain.Proposal](u, events.ProposalStream(id))
 	if reason == "" {
 		reason = "Takes back " + t.ID + "."
 	}

@@ -20,12 +20,9 @@ type CreateTask struct {
 // Name is the command's on the wire.
 func (CreateTask) Name() string { return "task.create" }
 
-func (c CreateTask) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
+func (c CreateTask) decide(_ context.Context, u *unit) ([]events.Payload, error) {
 	u.ids["task"] = u.id("T")
-	t, err := load[domain.Task](ctx, u, events.TaskStream(u.ids["task"]))
-	if err != nil {
-		return nil, err
-	}
+	t := begin[domain.Task](u, events.TaskStream(u.ids["task"]))
 	if c.Priority == 0 {
 		c.Priority = 100
 	}

@@ -33,7 +33,8 @@ func (c *benchAppendCmd) Run(ctx context.Context, t terminal) error {
 		if c.JSON {
 			out = t.err
 		}
-		results, err := bench.Append(ctx, bench.Settings{Dir: dir, Writers: c.Writers, Rounds: c.Rounds, Slice: c.Slice, Seed: c.Seed, Now: time.Now}, out)
+		results, err := bench.Append(ctx, bench.Settings{Dir: dir, Writers: c.Writers, Rounds: c.Rounds, Slice: c.Slice, Seed: c.Seed, Now: time.Now,
+			Own: []bench.Extra{{Name: "whole commands", Open: wholeOwn}}, Hot: []bench.Extra{{Name: "whole commands", Open: wholeHot}}}, out)
 		if err == nil && c.JSON {
 			err = json.NewEncoder(t.out).Encode(results)
 		}

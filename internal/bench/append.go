@@ -31,19 +31,19 @@ import (
 //
 // on streams of the writers' own, and all on one stream, where raw reads the
 // version and tries again, and the log decides again inside the group. Beside
-// them stands one fdatasync of 4 KiB.
+// them stands one fdatasync of 4 KiB, and what the settings add.
 func Append(ctx context.Context, s Settings, out io.Writer) ([]Result, error) {
 	if len(s.Writers) == 0 || s.Rounds < 1 || s.Slice <= 0 {
 		return nil, errors.New("bench: writers, rounds and a slice are required")
 	}
 	own, err := compare(ctx, s, "streams of their own", func(writers int) ([]contender, error) {
-		return openAll(ctx, s, fmt.Sprintf("own-%d", writers), newRaw, newTx, newGroup, newSync)
+		return openAll(ctx, s, fmt.Sprintf("own-%d", writers), append([]opener{newRaw, newTx, newGroup, newSync}, openers(s.Own)...)...)
 	})
 	if err != nil {
 		return nil, err
 	}
 	hot, err := compare(ctx, s, "one hot stream", func(writers int) ([]contender, error) {
-		return openAll(ctx, s, fmt.Sprintf("hot-%d", writers), newHotRaw, newHotGroup)
+		return openAll(ctx, s, fmt.Sprintf("hot-%d", writers), append([]opener{newHotRaw, newHotGroup}, openers(s.Hot)...)...)
 	})
 	if err != nil {
 		return nil, err

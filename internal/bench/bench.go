@@ -28,6 +28,40 @@ type Settings struct {
 	Slice   time.Duration    // for each contender in each round
 	Seed    uint64           // of the order
 	Now     func() time.Time // a clock with a monotonic reading
+
+	// Own and Hot are more contenders, on streams of the writers' own and on
+	// one stream: whole commands, as the program runs them.
+	Own, Hot []Extra
+}
+
+// An Extra is a contender made by the caller. Do does one durable command with
+// a key in time order; writer is below the number of writers and is in one
+// call at a time.
+type Extra struct {
+	Name string
+	Open func(ctx context.Context, path string) (do func(ctx context.Context, writer int, key string) error, done func() error, err error)
+}
+
+// opener makes a contender of e.
+func (e Extra) opener() opener {
+	return func(ctx context.Context, s Settings, path string) (contender, error) {
+		do, done, err := e.Open(ctx, path)
+		ws := newWriters(s.Now)
+		return contender{e.Name, func(ctx context.Context, w int) (int, error) {
+			key, _, _, err := ws.get(w).next(s.Now())
+			if err != nil {
+				return 0, err
+			}
+			return 1, do(ctx, w, key)
+		}, done}, err
+	}
+}
+
+func openers(es []Extra) (os []opener) {
+	for _, e := range es {
+		os = append(os, e.opener())
+	}
+	return os
 }
 
 // A contender appends one command durably each time do is called; writer is
