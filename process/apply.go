@@ -40,6 +40,7 @@ type Applier struct {
 	Steps   *Steps
 	Log     *slog.Logger
 	Now     func() time.Time
+	Torn    bool // settle nothing: for the tests that show what settling is for
 }
 
 // Worker returns the worker for jobs of kind apply. One slot: transactions are
@@ -47,7 +48,9 @@ type Applier struct {
 func (a Applier) Worker() Worker { return Worker{Kind: "apply", Slots: 1, Do: a.do} }
 
 // do looks how far the attempt is, in the log and then in the workspace, and
-// goes on from there.
+// goes on from there. While the workspace cannot be looked at, its outcome is
+// not known and the job waits: a failure that was reported then could turn out
+// to be an applied change.
 func (a Applier) do(ctx context.Context, j eventlog.Job) error {
 	var r events.TransactionApplyRequested
 	if err := json.Unmarshal(j.Data, &r); err != nil {
@@ -63,15 +66,18 @@ func (a Applier) do(ctx context.Context, j eventlog.Job) error {
 	}
 	space, err := a.World.Workspace(ctx, root)
 	if err != nil {
-		return a.giveUp(ctx, j, r, err)
+		return err
 	}
 	if t.State != domain.TxApplying || t.Attempt != r.Attempt {
 		return a.finish(ctx, space, t, r) // the outcome is in the log
 	}
+	if err := a.settle(ctx, r.Workspace, space); err != nil {
+		return err
+	}
 	marker, err := space.Outcome(r.Transaction, r.Attempt)
 	switch {
 	case err != nil:
-		return a.giveUp(ctx, j, r, err)
+		return err
 	case marker == repo.Attention:
 		return a.fail(ctx, j, r, nil, fault.Errorf(fault.Conflict, "state.needs_attention", "some paths wait for a person: both versions are kept"))
 	}
@@ -202,14 +208,23 @@ func (a Applier) Recover(ctx context.Context) error {
 			a.Log.ErrorContext(ctx, "workspace cannot be opened", "workspace", id, "root", root, "err", err)
 			continue
 		}
-		found, err := space.Recover(ctx)
-		if err != nil {
+		if err := a.settle(ctx, id, space); err != nil {
 			a.Log.ErrorContext(ctx, "workspace cannot be recovered", "workspace", id, "root", root, "err", err)
-			continue
-		}
-		for _, f := range found {
-			a.Log.InfoContext(ctx, "recovered", "workspace", id, "transaction", f.Tx, "attempt", f.Attempt, "marker", f.Marker, "stuck", len(f.Stuck))
 		}
 	}
 	return nil
+}
+
+// settle takes back what was begun in a workspace and not committed, by a
+// dead process or by a try of this one that could not end it: nothing may be
+// planned on a tree that is half changed.
+func (a Applier) settle(ctx context.Context, id string, space *repo.Workspace) error {
+	if a.Torn {
+		return nil
+	}
+	found, err := space.Recover(ctx)
+	for _, f := range found {
+		a.Log.InfoContext(ctx, "recovered", "workspace", id, "transaction", f.Tx, "attempt", f.Attempt, "marker", f.Marker, "stuck", len(f.Stuck))
+	}
+	return err
 }

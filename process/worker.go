@@ -44,16 +44,8 @@ func (p Pool) Run(ctx context.Context, w Worker) error {
 	}
 	defer wg.Wait()
 	defer close(jobs)
-	orphans, err := p.orphans(ctx, w.Kind)
-	if err != nil {
+	if err := p.takeOver(ctx, w.Kind); err != nil {
 		return ended(ctx, err)
-	}
-	for _, j := range orphans {
-		select {
-		case jobs <- j:
-		case <-ctx.Done():
-			return nil
-		}
 	}
 	for {
 		queued := p.Store.Queued()
@@ -78,17 +70,30 @@ func (p Pool) Run(ctx context.Context, w Worker) error {
 	}
 }
 
-// orphans takes over every job whose lease was made before this process.
-func (p Pool) orphans(ctx context.Context, kind string) (out []eventlog.Job, err error) {
-	seen := map[string]bool{}
-	for {
-		j, ok, err := p.Store.Lease(ctx, kind, p.Now().Add(Lease), p.Now().Add(2*Lease))
-		if err != nil || !ok || seen[j.ID] {
-			return out, err
+// horizon is further away than any lease or wait ends, also after a clock that
+// was set back.
+const horizon = 24 * time.Hour
+
+// takeOver frees every job that was left by the process before this one, also
+// if that died while it took over.
+func (p Pool) takeOver(ctx context.Context, kind string) error {
+	var left []eventlog.Job
+	for at := p.Now().Add(horizon); ; {
+		j, ok, err := p.Store.Lease(ctx, kind, at, at.Add(1)) // so that the next one is another
+		if err != nil {
+			return err
 		}
-		seen[j.ID] = true
-		out = append(out, j)
+		if !ok {
+			break
+		}
+		left = append(left, j)
 	}
+	for _, j := range left {
+		if err := p.Store.Release(ctx, j, p.Now(), "left by a process that has ended"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // do does one job under a lease that is extended meanwhile.

@@ -36,6 +36,8 @@ type app struct {
 	data    string
 	log     *slog.Logger
 	store   *sqlitelog.Store
+	through process.Store // store, as commands, managers and workers reach it
+	die     *failpoint    // nil but in tests of crashes
 	views   *projections.Views
 	reader  *projections.Reader
 	world   *world.World
@@ -57,8 +59,13 @@ func ids() func() string {
 }
 
 // open opens the data folder at data, which one process at a time may have.
-func open(ctx context.Context, data string, lg *slog.Logger) (a *app, err error) {
-	a = &app{data: data, log: lg, steps: process.NewSteps()}
+func open(ctx context.Context, data string, lg *slog.Logger) (*app, error) {
+	return openDying(ctx, data, lg, nil)
+}
+
+// openDying opens with a failpoint.
+func openDying(ctx context.Context, data string, lg *slog.Logger, die *failpoint) (a *app, err error) {
+	a = &app{data: data, log: lg, steps: process.NewSteps(), die: die}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -73,6 +80,7 @@ func open(ctx context.Context, data string, lg *slog.Logger) (a *app, err error)
 		return a, err
 	}
 	a.closes(a.store.Close)
+	a.through = die.around(a.store)
 	db, err := sqlite.OpenViews(ctx, filepath.Join(data, "views.db"))
 	if err != nil {
 		return a, err
@@ -83,11 +91,11 @@ func open(ctx context.Context, data string, lg *slog.Logger) (a *app, err error)
 		return a, err
 	}
 	a.closes(blobs.Close)
-	a.world = world.New(blobs, data, repo.Options{UserEnv: os.Environ(), Step: a.steps.Step})
+	a.world = world.New(blobs, data, repo.Options{UserEnv: os.Environ(), Step: die.steps(a.steps.Step)})
 	a.closes(a.world.Close)
 	a.views = projections.New(a.store, db, lg)
 	a.reader = projections.NewReader(a.views, time.Now, projections.Limits{})
-	a.handler = commands.New(commands.Config{Log: a.store, World: a.world, Policy: policy.Default(), Now: time.Now, NewID: ids(), Show: a.reader.Show})
+	a.handler = commands.New(commands.Config{Log: a.through, World: a.world, Policy: policy.Default(), Now: time.Now, NewID: ids(), Show: a.reader.Show})
 	return a, nil
 }
 
@@ -114,7 +122,7 @@ func (a *app) follow(ctx context.Context, ready chan<- struct{}) error {
 		return err
 	}
 	failed := make(chan error, len(process.Managers))
-	process.AddTo(router, process.Managers, a.store, a.log, time.Now, func(consumer string, err error) { failed <- fmt.Errorf("%s cannot go on: %w", consumer, err) })
+	process.AddTo(router, process.Managers, a.through, a.log, time.Now, func(consumer string, err error) { failed <- fmt.Errorf("%s cannot go on: %w", consumer, err) })
 	g.Go(func() error { return a.views.Run(ctx) })
 	g.Go(func() error { return router.Run(ctx) })
 	g.Go(func() error {
@@ -156,19 +164,23 @@ func (h atLeast) WithGroup(name string) slog.Handler {
 
 func (h atLeast) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
 
+// settle ends what a process before this one left half done in the governed
+// folders. Before that nobody may look at them.
+func (a *app) settle(ctx context.Context) error { return a.applier().Recover(ctx) }
+
 // testRuns says how tests are run.
 type testRuns struct {
 	unsandboxed bool // run them also where nothing isolates them
 	slots       int
 }
 
-// work does jobs until ctx ends; what a process before this one left half done
-// is settled first.
+func (a *app) applier() process.Applier {
+	return process.Applier{Handler: a.handler, World: a.world, Steps: a.steps, Log: a.log, Now: time.Now, Torn: !a.die.settles()}
+}
+
+// work does jobs until ctx ends. Call settle before.
 func (a *app) work(ctx context.Context, t testRuns) error {
-	apply := process.Applier{Handler: a.handler, World: a.world, Steps: a.steps, Log: a.log, Now: time.Now}
-	if err := apply.Recover(ctx); err != nil {
-		return err
-	}
+	apply := a.applier()
 	dir := filepath.Join(a.data, "runs")
 	home := filepath.Join(dir, "home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -190,7 +202,7 @@ func (a *app) work(ctx context.Context, t testRuns) error {
 		return err
 	}
 	test := process.Tester{Handler: a.handler, World: a.world, Runner: run, Dir: filepath.Join(dir, "trees"), Slots: t.slots, Log: a.log, Now: time.Now}
-	pool := process.Pool{Store: a.store, Log: a.log, Now: time.Now}
+	pool := process.Pool{Store: a.through, Log: a.log, Now: time.Now}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return pool.Run(ctx, apply.Worker()) })
 	g.Go(func() error { return pool.Run(ctx, test.Worker()) })

@@ -53,6 +53,9 @@ func (c *mcpCmd) embedded(ctx context.Context, t terminal, token string, lg *slo
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
 	g, running := errgroup.WithContext(ctx)
 	running, stop := context.WithCancel(running)
 	ready := make(chan struct{})

@@ -80,7 +80,11 @@ func serve(ctx context.Context, data string, f serveFlags, t terminal) (err erro
 	if err != nil {
 		return err
 	}
-	a, err := open(ctx, data, lg)
+	die, err := newFailpoint(t.env(failpointVar))
+	if err != nil {
+		return err
+	}
+	a, err := openDying(ctx, data, lg, die)
 	if err != nil {
 		return err
 	}
@@ -120,6 +124,9 @@ func (f serveFlags) check() error {
 
 // serve runs everything on ln until ctx ends or a part fails.
 func (a *app) serve(ctx context.Context, ln net.Listener, f serveFlags, t terminal) error {
+	if err := a.settle(ctx); err != nil {
+		return errors.Join(unlessStopped(ctx, err), ln.Close())
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	following := make(chan struct{})
 	g.Go(func() error { return a.follow(ctx, following) })
@@ -134,7 +141,7 @@ func (a *app) serve(ctx context.Context, ln net.Listener, f serveFlags, t termin
 	case <-ctx.Done():
 		return errors.Join(ln.Close(), g.Wait())
 	}
-	g.Go(func() error { return a.work(ctx, testRuns{f.AllowUnsandboxed, f.TestSlots}) })
+	g.Go(func() error { return unlessStopped(ctx, a.work(ctx, testRuns{f.AllowUnsandboxed, f.TestSlots})) })
 	srv := api.NewServer(ctx, web.handler)
 	scheme := "http"
 	if f.TLSCert != "" {
@@ -163,6 +170,15 @@ func (a *app) serve(ctx context.Context, ln net.Listener, f serveFlags, t termin
 		t.ready <- at
 	}
 	return g.Wait()
+}
+
+// unlessStopped returns err unless it comes of being told to stop, which is no
+// failure at any moment, also while a part still begins.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // A web is what is served over HTTP.

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"roundtable/events"
+	"roundtable/events/eventlog"
+	"roundtable/internal/fault"
+	"roundtable/internal/repo"
+	"roundtable/process"
+)
+
+// failpointVar names the environment variable that tests of crashes set. Its
+// value says where this process kills itself: apply:NAME[:N] before the N-th
+// time that an apply comes to NAME, recover:NAME[:N] the same of taking an
+// apply back; or recover:off, and what a dead process left is not settled.
+// process/DESIGN.md lists the names.
+const failpointVar = "ROUNDTABLE_FAILPOINT"
+
+// jobPoints are the names around the log; the others are the steps of the
+// writer, and "step" is any of them.
+var jobPoints = []string{"intent", "queued", "leased", "report", "reported", "close", "closed"}
+
+var writerSteps = []string{"step", "plan", "stage", "images", "stage_sync", "write", "name", "name_sync", "journal_sync", "mkdir", "create", "replace",
+	"replace_linked", "delete", "displaced", "rmdir", "sync", "verify", "marked", "look", "remove", "take", "put", "swap", "place"}
+
+// A failpoint is where the process is to die; nil is nowhere.
+type failpoint struct {
+	name    string
+	back    bool         // a step of taking an apply back
+	torn    bool         // settle nothing
+	to, was atomic.Int64 // dies when it has come there so often
+}
+
+// newFailpoint reads the variable; an empty one is no failpoint.
+func newFailpoint(text string) (*failpoint, error) {
+	if text == "" {
+		return nil, nil
+	}
+	bad := fault.Errorf(fault.Invalid, "invalid_failpoint", "%s=%s: write apply:NAME[:N], recover:NAME[:N] or recover:off; NAME is one of %s",
+		failpointVar, text, strings.Join(append(slices.Clone(jobPoints), writerSteps...), ", "))
+	part := strings.Split(text, ":")
+	if text == "recover:off" {
+		return &failpoint{torn: true}, nil
+	}
+	if len(part) < 2 || len(part) > 3 || part[0] != "apply" && part[0] != "recover" {
+		return nil, bad
+	}
+	f := &failpoint{name: part[1], back: part[0] == "recover"}
+	if !slices.Contains(writerSteps, f.name) && (f.back || !slices.Contains(jobPoints, f.name)) {
+		return nil, bad
+	}
+	f.to.Store(1)
+	if len(part) == 3 {
+		n, err := strconv.ParseInt(part[2], 10, 64)
+		if err != nil || n < 1 {
+			return nil, bad
+		}
+		f.to.Store(n)
+	}
+	return f, nil
+}
+
+// at is told where the process is, and may not return.
+func (f *failpoint) at(name string) {
+	if f.torn || f.name != name || f.was.Add(1) != f.to.Load() {
+		return
+	}
+	err := syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	panic(fmt.Sprint("still alive: ", err))
+}
+
+// steps hears the writer's steps before then does.
+func (f *failpoint) steps(then func(repo.Step)) func(repo.Step) {
+	if f == nil {
+		return then
+	}
+	return func(s repo.Step) {
+		then(s)
+		if f.back != (s.Phase == repo.Back) {
+			return
+		}
+		f.at(s.Name)
+		f.at("step")
+	}
+}
+
+// around returns the store with the failpoint around what an apply does there.
+func (f *failpoint) around(s process.Store) process.Store {
+	if f == nil {
+		return s
+	}
+	return dying{s, f}
+}
+
+// settles says whether what a dead process left is settled.
+func (f *failpoint) settles() bool { return f == nil || !f.torn }
+
+// dying is a store whose process may die around what an apply does with it.
+type dying struct {
+	process.Store
+	f *failpoint
+}
+
+const applyJob = "apply"
+
+// Enqueue may die before and after an apply's job is written.
+func (d dying) Enqueue(ctx context.Context, consumer string, position int64, jobs []eventlog.Job) error {
+	mine := slices.ContainsFunc(jobs, func(j eventlog.Job) bool { return j.Kind == applyJob })
+	return d.between(mine, "intent", "queued", func() error { return d.Store.Enqueue(ctx, consumer, position, jobs) })
+}
+
+// Lease may die once an apply is taken.
+func (d dying) Lease(ctx context.Context, kind string, now, until time.Time) (j eventlog.Job, ok bool, err error) {
+	j, ok, err = d.Store.Lease(ctx, kind, now, until)
+	if ok && kind == applyJob {
+		d.f.at("leased")
+	}
+	return j, ok, err
+}
+
+// Append may die before and after an apply's outcome is written.
+func (d dying) Append(ctx context.Context, b eventlog.Batch, again eventlog.Decide) (o eventlog.Outcome, err error) {
+	mine := slices.ContainsFunc(b.Happened, func(p events.Payload) bool {
+		switch p.(type) {
+		case events.TransactionApplied, events.TransactionFailed:
+			return true
+		}
+		return false
+	})
+	err = d.between(mine, "report", "reported", func() (err error) {
+		o, err = d.Store.Append(ctx, b, again)
+		return err
+	})
+	return o, err
+}
+
+// Finish may die before and after an apply's job is closed.
+func (d dying) Finish(ctx context.Context, j eventlog.Job) error {
+	return d.between(j.Kind == applyJob, "close", "closed", func() error { return d.Store.Finish(ctx, j) })
+}
+
+func (d dying) between(mine bool, before, after string, do func() error) error {
+	if mine {
+		d.f.at(before)
+	}
+	err := do()
+	if mine && err == nil {
+		d.f.at(after)
+	}
+	return err
+}
