@@ -180,15 +180,28 @@ func (a *app) applier() process.Applier {
 
 // work does jobs until ctx ends. Call settle before.
 func (a *app) work(ctx context.Context, t testRuns) error {
-	apply := a.applier()
+	pool := process.Pool{Store: a.through, Log: a.log, Now: time.Now}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return pool.Run(ctx, a.applier().Worker()) })
+	g.Go(func() error { // finding out how tests can be run takes a while, and no apply waits for it
+		test, err := a.tester(ctx, t)
+		if err != nil {
+			return err
+		}
+		return pool.Run(ctx, test.Worker())
+	})
+	return g.Wait()
+}
+
+func (a *app) tester(ctx context.Context, t testRuns) (process.Tester, error) {
 	dir := filepath.Join(a.data, "runs")
 	home := filepath.Join(dir, "home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return err
+		return process.Tester{}, err
 	}
 	report, err := sandbox.Probe(ctx, dir)
 	if err != nil {
-		return err
+		return process.Tester{}, err
 	}
 	least := sandbox.Namespace
 	if t.unsandboxed {
@@ -196,17 +209,12 @@ func (a *app) work(ctx context.Context, t testRuns) error {
 	}
 	run, err := runner.New(runner.Options{Dir: home, Clock: time.Now, Report: report, MinLevel: least, Path: searchPath(), Go: goCaches()})
 	if err != nil {
-		return err
+		return process.Tester{}, err
 	}
 	if err := run.Clean(); err != nil {
-		return err
+		return process.Tester{}, err
 	}
-	test := process.Tester{Handler: a.handler, World: a.world, Runner: run, Dir: filepath.Join(dir, "trees"), Slots: t.slots, Log: a.log, Now: time.Now}
-	pool := process.Pool{Store: a.through, Log: a.log, Now: time.Now}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return pool.Run(ctx, apply.Worker()) })
-	g.Go(func() error { return pool.Run(ctx, test.Worker()) })
-	return g.Wait()
+	return process.Tester{Handler: a.handler, World: a.world, Runner: run, Dir: filepath.Join(dir, "trees"), Slots: t.slots, Log: a.log, Now: time.Now}, nil
 }
 
 // system is the admin behind what is done offline on the data folder.

@@ -28,6 +28,7 @@ func (s *site) remembered(t *testing.T, at string) {
 	s.mu.Lock()
 	acks := s.acks
 	s.mu.Unlock()
+	s.idle(t) // what comes then comes of the repeats
 	before := s.head(t, at)
 	for _, a := range acks {
 		out, err := s.send(t, at, a.who, a.method, a.path, a.key, a.body)
@@ -114,10 +115,13 @@ func (s *site) sound(t *testing.T) {
 // work lists what the service still has to do, or could not.
 func (s *site) work(t *testing.T) []map[string]any {
 	t.Helper()
-	return s.rows(t, "log.db", "SELECT id, kind, state, why FROM jobs WHERE state <> 'done' UNION ALL SELECT consumer, position, error, tries FROM parked")
+	return s.rows(t, "log.db", `SELECT id, kind, state, why FROM jobs WHERE state <> 'done'
+		UNION ALL SELECT consumer, position, error, tries FROM parked
+		UNION ALL SELECT consumer, position, 'behind', '' FROM checkpoints WHERE consumer LIKE 'process.%' AND position < (SELECT max(position) FROM events)`)
 }
 
-// idle waits for the service to have done all its work.
+// idle waits for the service to have done all its work, also that which no
+// manager has seen yet.
 func (s *site) idle(t *testing.T) {
 	t.Helper()
 	tick, timeout := time.NewTicker(20*time.Millisecond), time.After(time.Minute)

@@ -30,7 +30,7 @@ func TestKilledAtFailpoints(t *testing.T) {
 		}
 	})
 	t.Run("steps", func(t *testing.T) {
-		stride, n := 31, 5
+		stride, n := 13, 5
 		if long() {
 			stride, n = 1, 1
 		}
@@ -68,8 +68,11 @@ func TestKilledWhileTakingBack(t *testing.T) {
 	if !a.die(t) {
 		t.Fatal("not killed")
 	}
-	kills := 0
-	for n := 1; ; n++ {
+	kills, stride := 0, 4
+	if long() {
+		stride = 1
+	}
+	for n := 1; ; n += stride {
 		s := start(t, a.data, failpointVar+fmt.Sprint("=recover:step:", n))
 		if s.at != "" {
 			s.stop(t)

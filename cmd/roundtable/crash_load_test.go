@@ -57,7 +57,7 @@ func TestKilledUnderLoad(t *testing.T) {
 		s := serving(t, l.data)
 		l.remembered(t, s.at)
 		l.acks = nil // they have outlived one death; the rest of the rounds is for new ones
-		l.round(t, s, time.Duration(rng.IntN(700)+50)*time.Millisecond, rng.Uint64())
+		l.round(t, s, time.Duration(rng.IntN(1500)+50)*time.Millisecond, rng.Uint64())
 		if t.Failed() {
 			t.Fatalf("round %d", round)
 		}
@@ -153,7 +153,7 @@ func (l *load) change(t *testing.T, at string, i int, rng *rand.Rand) error {
 		}
 	}
 	in := args{"title": fmt.Sprint("count to ", n+1), "summary_md": "s", "patch": patch}
-	if rng.IntN(3) == 0 {
+	if rng.IntN(6) == 0 {
 		in["expected_tests"] = []string{"git hash-object " + counter(i)}
 	}
 	p, err := l.post(t, at, worker(i), "/proposals", in)
@@ -171,7 +171,7 @@ func (l *load) change(t *testing.T, at string, i int, rng *rand.Rand) error {
 	if _, err := l.post(t, at, "critic", id+"/votes", args{"vote": "approve", "reason_md": "counted"}); err != nil {
 		return err
 	}
-	_, err = l.post(t, at, "ada", id+"/apply", args{"wait_seconds": rng.IntN(2) * 5}, "gates_not_met", "conflict")
+	_, err = l.post(t, at, "ada", id+"/apply", args{"wait_seconds": min(rng.IntN(5), 1) * 5}, "gates_not_met", "conflict")
 	return err
 }
 
