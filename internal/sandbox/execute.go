@@ -29,7 +29,7 @@ func execute() int {
 }
 
 func executeOrder(failure *os.File) error {
-	o, err := readOrder()
+	o, err := readOrder(configFD)
 	if err != nil {
 		return fmt.Errorf("read the order: %w", err)
 	}

@@ -76,7 +76,7 @@ func supervise() int {
 
 func superviseOrder() (report, error) {
 	var rep report
-	o, err := readOrder()
+	o, err := readOrder(configFD)
 	if err != nil {
 		return rep, fmt.Errorf("read the order: %w", err)
 	}

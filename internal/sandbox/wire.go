@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -75,12 +76,32 @@ func (o order) file() (*os.File, error) {
 }
 
 // readOrder reads the order that this process inherited and leaves the file
-// as it was.
-func readOrder() (order, error) {
+// open and as it was, to be inherited again. An *os.File would not do: once it
+// is garbage the descriptor is closed, and the number goes to another file.
+func readOrder(fd int) (order, error) {
 	var o order
-	f := os.NewFile(configFD, "order")
-	err := json.NewDecoder(io.NewSectionReader(f, 0, 1<<30)).Decode(&o)
+	err := json.NewDecoder(io.NewSectionReader(descriptor(fd), 0, 1<<30)).Decode(&o)
 	return o, err
+}
+
+// A descriptor is read at positions and never closed.
+type descriptor int
+
+// ReadAt reads as io.ReaderAt has it.
+func (d descriptor) ReadAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		m, err := unix.Pread(int(d), p[n:], off+int64(n))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return n, os.NewSyscallError("pread", err)
+		case m == 0:
+			return n, io.EOF
+		default:
+			n += m
+		}
+	}
+	return n, nil
 }
 
 // namespaces returns the namespaces of this process.
