@@ -14,6 +14,7 @@ import (
 	"roundtable/domain"
 	"roundtable/events"
 	"roundtable/events/eventlog"
+	"roundtable/internal/fault"
 )
 
 var files = map[string]string{"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
@@ -121,7 +122,8 @@ func TestDiesBeforeReport(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	enqueue(t, b, p)
+	b.must(b.as("ada"), commands.ApplyPatch{Proposal: p})
+	enqueue(t, b)
 	go func() { ended <- b.pool.Run(ctx, w) }()
 	<-died
 	b.file("a.txt", "one\n2\nthree\n")
@@ -151,10 +153,9 @@ func (mute) Append(context.Context, eventlog.Batch, eventlog.Decide) (eventlog.O
 	return eventlog.Outcome{}, errors.New("the process is dying")
 }
 
-// enqueue asks for an apply and writes its job, as the manager would.
-func enqueue(t *testing.T, b *bench, proposal string) {
+// enqueue writes the jobs of applies, as the manager would.
+func enqueue(t *testing.T, b *bench) {
 	t.Helper()
-	b.must(b.as("ada"), commands.ApplyPatch{Proposal: proposal})
 	for r, err := range eventlog.Records(t.Context(), b.store, 0, 0) {
 		if err != nil {
 			t.Fatal(err)
@@ -278,5 +279,46 @@ func TestInterrupted(t *testing.T) {
 	}
 	if r := b.tested(long); r.State != domain.Interrupted {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestFolderAway: while the folder cannot be looked at, nobody knows how an
+// apply ended, and nothing is said; when it is back the apply goes on.
+func TestFolderAway(t *testing.T) {
+	b := setUp(t, files)
+	tx := b.must(b.as("ada"), commands.ApplyPatch{Proposal: b.ready(first)}).IDs["transaction"]
+	away := b.root + ".away"
+	if err := errors.Join(os.Rename(b.root, away), b.world.Close()); err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan error, 1)
+	w := b.apply.Worker()
+	w.Do = func(ctx context.Context, j eventlog.Job) error {
+		err := b.apply.Worker().Do(ctx, j)
+		if err != nil {
+			refused <- err
+		}
+		return err
+	}
+	enqueue(t, b)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.pool.Run(ctx, w) }()
+	if err := <-refused; fault.CodeOf(err) != "workspace_unavailable" {
+		t.Errorf("%v", err)
+	}
+	if got, err := b.Transaction(t.Context(), tx); err != nil || got.State != domain.TxApplying {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := os.Rename(away, b.root); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.ended(tx); got.State != domain.TxApplied {
+		t.Errorf("%+v", got.Failure)
+	}
+	b.file("a.txt", "one\n2\nthree\n")
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

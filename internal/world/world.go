@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,7 +83,7 @@ func (w *World) space(ctx context.Context, root string) (*space, error) {
 	}
 	ws, err := repo.Open(ctx, root, o)
 	if err != nil {
-		return nil, err
+		return nil, absent(root, err)
 	}
 	if err := ws.InitExclude(ctx); err != nil {
 		return nil, errors.Join(err, ws.Close())
@@ -94,6 +95,15 @@ func (w *World) space(ctx context.Context, root string) (*space, error) {
 	s := &space{ws, base.ObjectFormat == "sha256"}
 	w.open[root] = s
 	return s, nil
+}
+
+// absent says of a governed folder that is gone or closed to the service that
+// it may come back: what is known of the workspace stays as it is.
+func absent(root string, err error) error {
+	if fault.CodeOf(err) == "workspace.no_folder" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return fault.Errorf(fault.Unavailable, "workspace_unavailable", "the folder %s of this workspace is not there, or the service may not open it", root)
+	}
+	return err
 }
 
 // Root resolves a folder that is to be governed.
