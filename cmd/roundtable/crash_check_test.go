@@ -71,10 +71,7 @@ func (s *site) head(t *testing.T, at string) int64 {
 // each attempt at an apply, no work left, and the views.
 func (s *site) sound(t *testing.T) {
 	t.Helper()
-	var v map[string]any
-	if err := json.Unmarshal(offlineRun(t, "log", "verify", "--data", s.data, "--json"), &v); err != nil || v["ok"] != true {
-		t.Errorf("log verify: %v, %v", v, err)
-	}
+	s.verified(t)
 	asked, ended := map[string]int{}, map[string]int{}
 	for r, err := range eventlog.Import(bytes.NewReader(offlineRun(t, "log", "export", "--data", s.data))) {
 		if err != nil {
@@ -110,6 +107,15 @@ func (s *site) sound(t *testing.T) {
 	for _, d := range s.differences(t) {
 		t.Error(d)
 	}
+}
+
+// verified returns what log verify says of a history that is whole.
+func (s *site) verified(t *testing.T) (v map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(offlineRun(t, "log", "verify", "--data", s.data, "--json"), &v); err != nil || v["ok"] != true {
+		t.Fatalf("log verify: %v, %v", v, err)
+	}
+	return v
 }
 
 // work lists what the service still has to do, or could not.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -133,14 +131,4 @@ func TestReadOnlyData(t *testing.T) {
 			t.Errorf("%s: %v: %s", own.what, err, out)
 		}
 	}
-}
-
-// position reads the newest position of an export, for comparing.
-func lastHash(t *testing.T, data string) string {
-	t.Helper()
-	var v map[string]any
-	if err := json.NewDecoder(bytes.NewReader(offlineRun(t, "log", "verify", "--data", data, "--json"))).Decode(&v); err != nil {
-		t.Fatal(err)
-	}
-	return text(v, "head_hash")
 }

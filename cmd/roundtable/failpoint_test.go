@@ -1,0 +1,25 @@
+package main
+
+import (
+	"testing"
+
+	"roundtable/internal/fault"
+)
+
+// TestFailpoint: a failpoint that is misspelt would never strike, so it is
+// refused; without the variable there is none.
+func TestFailpoint(t *testing.T) {
+	for _, good := range []string{"apply:intent", "apply:step:12", "recover:swap", "recover:off", "apply:journal_sync:1"} {
+		if f, err := newFailpoint(good); err != nil || f == nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"apply", "apply:", "apply:nowhere", "recover:intent", "apply:step:0", "apply:step:x", "apply:step:1:2", "off", "apply:off"} {
+		if _, err := newFailpoint(bad); fault.CodeOf(err) != "invalid_failpoint" {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if f, err := newFailpoint(""); f != nil || err != nil {
+		t.Errorf("%v, %v", f, err)
+	}
+}
