@@ -47,7 +47,7 @@ func worker(i int) string { return fmt.Sprint("coder-", i) }
 // answered is lost, every file is as the applied transactions left it, and
 // the end is the same as if nobody had died.
 func TestKilledUnderLoad(t *testing.T) {
-	rounds := 6
+	rounds := 5
 	if long() {
 		rounds = 30
 	}
@@ -57,7 +57,7 @@ func TestKilledUnderLoad(t *testing.T) {
 		s := serving(t, l.data)
 		l.remembered(t, s.at)
 		l.acks = nil // they have outlived one death; the rest of the rounds is for new ones
-		l.round(t, s, time.Duration(rng.IntN(1500)+50)*time.Millisecond, rng.Uint64())
+		l.round(t, s, time.Duration(rng.IntN(1200)+50)*time.Millisecond, rng.Uint64())
 		if t.Failed() {
 			t.Fatalf("round %d", round)
 		}
