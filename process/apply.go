@@ -204,6 +204,9 @@ func (a Applier) Recover(ctx context.Context) error {
 	}
 	for id, root := range roots {
 		space, err := a.World.Workspace(ctx, root)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			a.Log.ErrorContext(ctx, "workspace cannot be opened", "workspace", id, "root", root, "err", err)
 			continue

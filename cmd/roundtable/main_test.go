@@ -4,21 +4,26 @@ import (
 	"os"
 	"testing"
 
-	"roundtable/internal/sandbox"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"roundtable/internal/runner"
 )
 
 // asProgram in the environment makes the test binary be the program itself, so
 // that tests can start it and kill it.
 const asProgram = "ROUNDTABLE_TEST_MAIN"
 
+// TestMain lets the test binary be what the program starts of itself, and the
+// program: by the environment, or called roundtable, as which it is on the
+// PATH of every test.
 func TestMain(m *testing.M) {
-	if status, handled := sandbox.Main(os.Args); handled {
+	if status, handled := runner.Main(os.Args); handled {
 		os.Exit(status)
 	}
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){"roundtable": main})
 }
 
 // long says whether the slow proofs run too.
