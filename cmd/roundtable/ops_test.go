@@ -120,13 +120,15 @@ func mark(o op.Op, r auth.Role) string {
 		}
 		return o.Allows(c) == nil
 	}
+	star := ""
+	if o.May.Everywhere {
+		star = "*"
+	}
 	switch {
-	case may(auth.Agent) && o.May.Everywhere:
-		return "x*"
 	case may(auth.Agent):
-		return "x"
+		return "x" + star
 	case may(auth.Human):
-		return "h"
+		return "h" + star
 	}
 	return ""
 }
