@@ -64,7 +64,7 @@ func (s *server) problem(w http.ResponseWriter, r *http.Request, code int, err e
 	p := op.Problem(err, e.id)
 	e.kind, e.code = fault.KindOf(err), fault.CodeOf(err)
 	p["type"] = fmt.Sprintf("urn:roundtable:problem:%v", p["code"])
-	p["title"] = strings.ReplaceAll(fmt.Sprint(p["code"]), "_", " ")
+	p["title"] = strings.NewReplacer("_", " ", ".", ": ").Replace(fmt.Sprint(p["code"]))
 	p["status"] = code
 	b, err := json.Marshal(p)
 	if err != nil { // a fault with facts that are no JSON is a broken program

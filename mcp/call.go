@@ -160,7 +160,7 @@ func (s *Server) after(o op.Op, raw json.RawMessage, who string) (int64, error) 
 	}
 	var asked int64
 	if raw != nil && (json.Unmarshal(raw, &asked) != nil || asked < 0) {
-		return 0, fault.Errorf(fault.Invalid, "invalid_field", "after must be a position: a whole number from 0.").At("/"+argAfter, "must be a whole number from 0")
+		return 0, fault.Errorf(fault.Invalid, "invalid_field", "after must be the position that a command was answered with").At("/"+argAfter, "must be a position")
 	}
 	return max(asked, s.seen.of(who)), nil
 }
