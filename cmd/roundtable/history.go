@@ -12,6 +12,7 @@ import (
 	"roundtable/events"
 	"roundtable/events/eventlog"
 	"roundtable/events/eventlog/sqlitelog"
+	"roundtable/internal/fault"
 	"roundtable/projections"
 )
 
@@ -35,7 +36,7 @@ func (c *logVerifyCmd) Run(ctx context.Context, t terminal) (err error) {
 	if c.Head != "" {
 		var p eventlog.Point
 		if _, err := fmt.Sscanf(c.Head, "%d:%s", &p.Position, &p.Hash); err != nil {
-			return fmt.Errorf("--head %s: write POSITION:HASH", c.Head)
+			return fault.Errorf(fault.Invalid, "invalid_flag", "--head %s: write POSITION:HASH", c.Head)
 		}
 		known = append(known, p)
 	}
