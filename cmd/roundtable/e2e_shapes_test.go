@@ -134,7 +134,7 @@ func (s *venue) transactionShapes(t *testing.T, coder, p string) {
 	a.wants(t, "position", "transaction")
 	tx := "~/transactions/" + a.at("transaction", "transaction_id")
 	s.post(t, "", tx+"/stage", args{}, 200).wants(t, "position", "transaction")
-	a = s.post(t, "", tx+"/apply", args{"reason": "It is time."}, 200)
+	a = s.post(t, "", tx+"/apply", args{}, 200)
 	a.wants(t, "position", "transaction")
 	if a.at("transaction", "applied") != "yes" || len(list(a.body["transaction"].(map[string]any), "phases")) != 6 {
 		t.Errorf("apply: %s", a)
@@ -157,7 +157,9 @@ func (s *venue) otherEnds(t *testing.T, coder string) {
 	run := s.post(t, coder, "~/test-runs", args{"command": "git cat-file --batch", "proposal_id": p, "timeout_seconds": 60}, 202)
 	s.send(t, request{path: "~/test-runs/" + run.at("test_run", "test_run_id") + "/cancel", token: coder, body: args{}})
 	s.post(t, "", "~/proposals/"+p+"/votes", args{"vote": "approve", "reason_md": "Read."}, 201)
-	eventually(t, func() bool { return s.get(t, "", "~/test-runs/"+run.at("test_run", "test_run_id")).at("test_run", "ended_at") != "" })
+	eventually(t, func() bool {
+		return s.get(t, "", "~/test-runs/"+run.at("test_run", "test_run_id")).at("test_run", "ended_at") != ""
+	})
 	a := s.post(t, s.join(t, "lead", "agent", "orchestrator"), "~/proposals/"+p+"/apply", args{"wait_seconds": 60}, 200)
 	a.wants(t, "position", "transaction")
 	if a.at("transaction", "applied") != "yes" {
@@ -165,7 +167,7 @@ func (s *venue) otherEnds(t *testing.T, coder string) {
 	}
 	p = s.post(t, coder, "~/proposals", args{"title": "c", "summary_md": "c", "patch": strings.ReplaceAll(diffA, "a.txt", "dir/c.txt")}, 201).at("proposal", "proposal_id")
 	s.post(t, "", "~/proposals/"+p+"/reject", args{"reason_md": "No."}, 200).wants(t, "position", "proposal")
-	s.get(t, "", "~/proposals/"+p+"/votes").wants(t, "next_cursor", "position", "votes")
+	s.get(t, "", "~/proposals/"+p+"/votes").wants(t, "counts", "next_cursor", "position", "votes")
 	for path, name := range map[string]string{"tasks": "tasks", "claims": "claims", "proposals": "proposals", "approvals": "approvals",
 		"transactions": "transactions", "test-runs": "test_runs", "events": "events"} {
 		s.pages(t, path, name)
