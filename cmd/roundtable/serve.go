@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -52,7 +53,7 @@ type serveCmd struct {
 func (c *serveCmd) Run(ctx context.Context, t terminal) error {
 	data := dataFolder(c.Data)
 	if _, err := os.Stat(filepath.Join(data, "log.db")); errors.Is(err, os.ErrNotExist) && c.Data == "" {
-		if err := (&initCmd{Dir: "."}).Run(ctx, t); err != nil { // a repository without a data folder
+		if err := (&initCmd{Dir: ".", Name: "admin"}).Run(ctx, t); err != nil { // a repository without a data folder
 			return err
 		}
 	} else if err != nil {
@@ -143,6 +144,7 @@ func (a *app) serve(ctx context.Context, ln net.Listener, f serveFlags, t termin
 	}
 	g.Go(func() error { return unlessStopped(ctx, a.work(ctx, testRuns{f.AllowUnsandboxed, f.TestSlots})) })
 	srv := api.NewServer(ctx, web.handler)
+	srv.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelWarn)
 	scheme := "http"
 	if f.TLSCert != "" {
 		scheme = "https"
