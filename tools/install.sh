@@ -10,6 +10,7 @@ need() { # need COMMAND PACKAGE
 need git git
 need cc gcc
 need bwrap bubblewrap
+need curl curl
 
 [ -n "$want" ] || exit 0
 if ! command -v apt-get >/dev/null 2>&1; then

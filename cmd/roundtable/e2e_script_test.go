@@ -19,6 +19,7 @@ import (
 // A spawned is the program serving, as a process of its own.
 type spawned struct {
 	cmd  *exec.Cmd
+	told string // what it printed before it listened
 	at   string
 	errs output
 	said chan struct{} // closed when what it prints has been read to its end
@@ -41,6 +42,7 @@ func spawn(dir string, env []string, args ...string) (*spawned, error) {
 			s.at = at
 			break
 		}
+		s.told += lines.Text() + "\n"
 	}
 	go func() { // ends with the process
 		defer close(s.said)

@@ -43,16 +43,16 @@ func spawnIn(t *testing.T, dir string, args ...string) *spawned {
 func TestServeBegins(t *testing.T) {
 	root := repository(t)
 	s := &venue{root: root, data: filepath.Join(root, ".roundtable"), seen: newSeen()}
-	var out output
 	p := spawnIn(t, root, "--log-level", "error")
+	s.at, s.admin = p.at, regexp.MustCompile(`rt_TK-\S+`).FindString(p.told)
+	s.get(t, "", "/me")
 	if code, err := p.term(); code != 0 || err != nil {
 		t.Fatalf("ended with %d, %v: %s", code, err, &p.errs)
 	}
-	if code := run(t.Context(), []string{"token", "issue", "--data", s.data, "--principal", "admin"}, terminal{out: &out, err: &out, env: environment(nil)}); code != 0 {
-		t.Fatalf("there is no admin: %s", &out)
-	}
-	s.admin = strings.TrimSpace(out.String())
 	p = spawnIn(t, root, "--log-level", "error")
+	if p.told != "" {
+		t.Errorf("at the second start it says %q", p.told)
+	}
 	s.at = p.at
 	all := list(s.get(t, "", "/workspaces").body, "workspaces")
 	if len(all) != 1 || text(all[0], "root") != root || text(all[0], "kind") != "git" {
