@@ -369,7 +369,8 @@ func writeCodes(path string, rows map[string][2]string) error {
 
 Every refusal and failure has a code. Over HTTP it stands in a problem (RFC 9457) whose status follows from the
 kind; over MCP in the object after the sentence of a result with isError, and in its _meta; the command line prints it
-and exits by the kind. Programs should act on the code, and on the kind where they do not know the code.
+and exits by the kind, or with 4 after ` + "`unknown_outcome`" + `: then the call may have been done, and is done once if it is sent
+again under its key. Programs should act on the code, and on the kind where they do not know the code.
 
 | kind | HTTP | exit code | same call again |
 |---|---|---|---|
@@ -381,8 +382,8 @@ and exits by the kind. Programs should act on the code, and on the kind where th
 | too_large | 413 | 1 | never right |
 | refused | 422 | 1 | with another content |
 | limit | 429 | 1 | after Retry-After |
-| unavailable | 503 | 4 | under the same key, at once or a little later |
-| internal | 500 | 4 | under the same key; the log has the reason under request_id |
+| unavailable | 503 | 3 | under the same key, at once or a little later |
+| internal | 500 | 1 | under the same key; the log has the reason under request_id |
 
 The table is checked against the source.
 

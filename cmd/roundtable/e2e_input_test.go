@@ -126,6 +126,7 @@ func badPatches(proposal string) []bad {
 // TestBadInput: what is wrong is refused with its status, its code and what
 // would help, the same over both transports, and leaves nothing behind.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	author := s.join(t, "author", "agent", "implementer")
 	proposal := s.post(t, author, "~/proposals", args{"title": "x", "summary_md": "y", "patch": diffA}, 201).at("proposal", "proposal_id")
@@ -192,6 +193,7 @@ func common(p map[string]any) map[string]any {
 
 // TestKeys: a key is for one wish of one principal.
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	one := request{path: "~/tasks", key: "k1", body: args{"title": "one", "body_md": ""}}
 	first, again := s.send(t, one), s.send(t, one)
@@ -219,6 +221,7 @@ func TestKeys(t *testing.T) {
 
 // TestBinaryPatch: a patch goes in as it is, and every byte comes out.
 func TestBinaryPatch(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	work := filepath.Join(t.TempDir(), "work")
 	sh(t, ".", "git", "clone", "--quiet", s.root, work)

@@ -166,16 +166,19 @@ func (x *tour) cast(t *testing.T) {
 // TestMCPOverHTTP, TestMCPOverStdio and TestMCPEmbedded: the official client
 // takes a change from proposal_create to patch_apply.
 func TestMCPOverHTTP(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	(&tour{venue: s, over: s.overHTTP, web: func(do func()) { do() }}).walk(t)
 }
 
 func TestMCPOverStdio(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	(&tour{venue: s, over: s.overStdio, web: func(do func()) { do() }}).walk(t)
 }
 
 func TestMCPEmbedded(t *testing.T) {
+	t.Parallel()
 	s := initiated(t)
 	x := &tour{venue: s, over: s.embedded}
 	x.web = func(do func()) {

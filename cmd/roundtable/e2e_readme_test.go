@@ -65,6 +65,7 @@ func shown(t *testing.T, form, printed string) string {
 
 // TestReadme: the first session by hand works as it is written.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	root := repository(t)
 	writeFile(t, filepath.Join(root, "README.md"), "# The repository\n")
 	sh(t, root, "git", "add", ".")

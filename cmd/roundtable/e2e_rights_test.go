@@ -120,6 +120,7 @@ func (s *venue) members(t *testing.T, roles []string) (all []member) {
 // TestRightsOverTransports: who may is what docs/rights.md says, for every
 // operation, role and kind, over HTTP and over MCP.
 func TestRightsOverTransports(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	all, roles := rules(t)
 	tools := strings.Fields(tools)
@@ -167,6 +168,7 @@ func (c *session) reaches(t *testing.T, tool string) bool {
 // TestWithoutRight: without a token that is valid nothing is answered, and who
 // has no role in a workspace is not told that there is one.
 func TestWithoutRight(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	all, _ := rules(t)
 	other := s.post(t, "", "/workspaces", args{"root": repository(t), "name": "other"}, 201).at("workspace", "workspace_id")

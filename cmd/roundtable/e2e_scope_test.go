@@ -10,6 +10,7 @@ import (
 // TestNarrowedTokens: a token does what its principal may, and of that only
 // what it is narrowed to.
 func TestNarrowedTokens(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	all, _ := rules(t)
 	other := s.post(t, "", "/workspaces", args{"root": repository(t), "name": "other"}, 201).at("workspace", "workspace_id")
@@ -39,6 +40,7 @@ func TestNarrowedTokens(t *testing.T) {
 
 // TestTokensOfOneTask: a token for a task or a proposal writes nothing else.
 func TestTokensOfOneTask(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	who, _ := s.joinAs(t, "grace", "human", "", s.workspace, "operator")
 	narrowed := func(scope args) string { return s.token(t, args{"principal_id": who, "scope": scope}) }

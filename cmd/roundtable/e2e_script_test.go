@@ -78,6 +78,7 @@ type scripted struct{ *spawned }
 // TestScripts plays testdata/script: the command line as people and scripts
 // use it, each command a process of its own.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
@@ -165,6 +166,7 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 
 // TestDemo: the play ends well, and says each thing it shows.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	var out, errs output
 	if code := run(t.Context(), []string{"demo"}, terminal{out: &out, err: &errs, env: environment(nil)}); code != 0 {
 		t.Fatalf("%d\n%s%s", code, &out, &errs)
@@ -182,6 +184,7 @@ func TestDemo(t *testing.T) {
 // TestDemoOnRepository: a repository that is shown the play stays as it was,
 // with what is not committed in it.
 func TestDemoOnRepository(t *testing.T) {
+	t.Parallel()
 	root := repository(t)
 	writeFile(t, filepath.Join(root, "a.txt"), "not committed\n")
 	before := sh(t, root, "git", "status", "--porcelain=v2", "--branch") + sh(t, root, "git", "diff") + sh(t, root, "git", "for-each-ref") + listing(t, root)

@@ -41,6 +41,7 @@ func spawnIn(t *testing.T, dir string, args ...string) *spawned {
 // TestServeBegins: in a repository without a data folder serve makes one, says
 // the token once, and leaves the repository as Git sees it.
 func TestServeBegins(t *testing.T) {
+	t.Parallel()
 	root := repository(t)
 	s := &venue{root: root, data: filepath.Join(root, ".roundtable"), seen: newSeen()}
 	p := spawnIn(t, root, "--log-level", "error")
@@ -70,6 +71,7 @@ func TestServeBegins(t *testing.T) {
 // TestServeRefuses: what would expose or share the data is refused, and says
 // what to do.
 func TestServeRefuses(t *testing.T) {
+	t.Parallel()
 	s := initiated(t)
 	for _, x := range []struct {
 		args []string
@@ -101,6 +103,7 @@ func TestServeRefuses(t *testing.T) {
 // program ends well and soon, and what was running is settled at the next
 // start.
 func TestServeStops(t *testing.T) {
+	t.Parallel()
 	s := initiated(t)
 	p := spawnIn(t, ".", "--data", s.data, "--log-level", "error")
 	s.at = p.at
@@ -132,6 +135,7 @@ func TestServeStops(t *testing.T) {
 // TestHealth: who operates it sees how it does, without a token and without a
 // secret.
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	s.post(t, "", "~/tasks", args{"title": "a title nobody should see in metrics", "body_md": ""}, 201)
 	for path, want := range map[string]string{"/healthz": `(?s)ok`, "/readyz": `(?s)"ok": ?true.*view|view.*"ok": ?true`, "/metrics": `(?m)^roundtable_\w+(\{.*\})? \d`} {
@@ -164,6 +168,7 @@ func TestHealth(t *testing.T) {
 
 // TestServeTLS: with a certificate it speaks HTTPS, and nothing else.
 func TestServeTLS(t *testing.T) {
+	t.Parallel()
 	cert, key, pool := certificate(t)
 	s := served(t, "--tls-cert", cert, "--tls-key", key)
 	if !strings.HasPrefix(s.at, "https://127.0.0.1:") {

@@ -25,6 +25,7 @@ func (a answer) wants(t *testing.T, names ...string) {
 // these tests is held to its schema), in the shapes and with the statuses that
 // clients rely on. At the end no operation is left unseen.
 func TestWireShapes(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	s.serverShapes(t)
 	coder := s.join(t, "coder", "agent", "implementer")
@@ -224,6 +225,7 @@ func (s *venue) verifyShapes(t *testing.T) {
 // TestReadAfterWrite: what was written is read by whoever waits for its
 // position, at once.
 func TestReadAfterWrite(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	last := 0
 	for i := range 200 {

@@ -82,6 +82,7 @@ func (f *follower) upTo(t *testing.T, position string) (events []map[string]any)
 // TestOneHistory: the live stream, the list and the export are one history,
 // byte for byte of what an event holds.
 func TestOneHistory(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	coder := s.join(t, "coder", "agent", "implementer")
 	for i := range 60 {
@@ -131,6 +132,7 @@ func TestOneHistory(t *testing.T) {
 // TestStreamComesBack: a client that is cut off again and again, while others
 // write, reads each event once and in order.
 func TestStreamComesBack(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	written := make(chan error, 1)
 	go func() { // ends when all is written; waited for below
@@ -180,6 +182,7 @@ func TestStreamComesBack(t *testing.T) {
 // TestStreamEnds: a token that is revoked reads no further, at once; who
 // follows with another goes on.
 func TestStreamEnds(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	who, other := s.joinAs(t, "reader", "human", "", s.workspace, "viewer")
 	token := s.post(t, "", "/tokens", args{"principal_id": who}, 201)

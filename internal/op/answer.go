@@ -2,6 +2,8 @@ package op
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -51,8 +53,8 @@ func answer(name string, s *jsonschema.Schema, more map[string]*jsonschema.Schem
 		Properties: map[string]*jsonschema.Schema{"position": {Type: "integer"}, name: s},
 		Required:   []string{"position", name},
 	}
-	for k, v := range more {
-		out.Properties[k] = v
+	for _, k := range slices.Sorted(maps.Keys(more)) {
+		out.Properties[k] = more[k]
 		out.Required = append(out.Required, k)
 	}
 	return out
