@@ -49,7 +49,11 @@ func LockDir(dir string) (unlock func() error, err error) {
 	if _, err := f.WriteAt([]byte(text), 0); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f.Close, nil // closing ends the lock
+	return func() error {
+		// Closing alone would leave the lock to a child that is about to be
+		// something else and still has the descriptor.
+		return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
+	}, nil
 }
 
 func flock(f *os.File) error {
