@@ -37,7 +37,7 @@ func TestKilledAtFailpoints(t *testing.T) {
 		for killed := 3; killed == 3; {
 			killed = dieAtSteps(t, 3, &n, stride)
 		}
-		if n < 60 {
+		if n < 50 {
 			t.Errorf("an apply of every kind has fewer than %d steps", n)
 		}
 	})
