@@ -30,7 +30,7 @@ func TestKilledAtFailpoints(t *testing.T) {
 		}
 	})
 	t.Run("steps", func(t *testing.T) {
-		stride, n := 13, 5
+		stride, n := 23, 5
 		if long() {
 			stride, n = 1, 1
 		}
@@ -68,7 +68,7 @@ func TestKilledWhileTakingBack(t *testing.T) {
 	if !a.die(t) {
 		t.Fatal("not killed")
 	}
-	kills, stride := 0, 4
+	kills, stride := 0, 9
 	if long() {
 		stride = 1
 	}

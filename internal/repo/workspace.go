@@ -59,7 +59,10 @@ func (o Options) withDefaults() Options {
 func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 	root, err := filepath.Abs(root)
 	if err == nil {
-		root, err = filepath.EvalSymlinks(root)
+		var real string
+		if real, err = filepath.EvalSymlinks(root); err == nil {
+			root = real
+		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Errorf(fault.NotFound, "workspace.no_folder", "there is no folder %s", root)
