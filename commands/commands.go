@@ -149,7 +149,11 @@ func (h *Handler) decide(ctx context.Context, by Caller, c Command, digest []byt
 }
 
 func inputDigest(workspace string, c Command) ([]byte, error) {
-	input, err := json.Marshal(c)
+	var wish any = c
+	if w, ok := c.(interface{ wish() any }); ok {
+		wish = w.wish()
+	}
+	input, err := json.Marshal(wish)
 	if err != nil {
 		return nil, err
 	}

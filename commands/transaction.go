@@ -80,6 +80,7 @@ func (u *unit) transaction(ctx context.Context, id string) (domain.Transaction, 
 // ApplyTransaction asks for a staged transaction to change the repository now.
 type ApplyTransaction struct {
 	Transaction string `json:"transaction_id"`
+	Reason      string `json:"reason,omitempty"`
 	Wait        *int   `json:"wait_seconds,omitempty" jsonschema:"how long to wait for the outcome; default 30, at most 300"`
 }
 
@@ -95,12 +96,19 @@ func (c ApplyTransaction) decide(ctx context.Context, u *unit) ([]events.Payload
 	if err != nil {
 		return nil, err
 	}
-	return u.apply(ctx, t, p)
+	return u.apply(ctx, t, p, c.Reason)
+}
+
+// wish is what a repeat must match: how long somebody waits is no part of it.
+func (c ApplyTransaction) wish() any {
+	c.Wait = nil
+	return c
 }
 
 // ApplyPatch opens, stages and applies a proposal's newest revision.
 type ApplyPatch struct {
 	Proposal string `json:"proposal_id"`
+	Reason   string `json:"reason,omitempty"`
 	Wait     *int   `json:"wait_seconds,omitempty" jsonschema:"how long to wait for the outcome; default 30, at most 300"`
 }
 
@@ -116,13 +124,19 @@ func (c ApplyPatch) decide(ctx context.Context, u *unit) ([]events.Payload, erro
 	if err != nil {
 		return nil, err
 	}
-	asked, err := u.apply(ctx, t, p)
+	asked, err := u.apply(ctx, t, p, c.Reason)
 	return append(opened, asked...), err
+}
+
+// wish is what a repeat must match: how long somebody waits is no part of it.
+func (c ApplyPatch) wish() any {
+	c.Wait = nil
+	return c
 }
 
 // apply judges the gates and asks for the next attempt, or refuses with all
 // that stands in the way.
-func (u *unit) apply(ctx context.Context, t domain.Transaction, p domain.Proposal) ([]events.Payload, error) {
+func (u *unit) apply(ctx context.Context, t domain.Transaction, p domain.Proposal, reason string) ([]events.Payload, error) {
 	if t.State == domain.TxApplying || t.State == domain.TxApplied {
 		return nil, nil // repeated
 	}
@@ -138,7 +152,7 @@ func (u *unit) apply(ctx context.Context, t domain.Transaction, p domain.Proposa
 	if !domain.Appliable(gates) {
 		return nil, unmet(p, gates)
 	}
-	e := events.TransactionApplyRequested{PolicyDigest: u.h.Policy.Digest(), Fences: domain.Fences(f), By: u.caller.Who.ID}
+	e := events.TransactionApplyRequested{PolicyDigest: u.h.Policy.Digest(), Fences: domain.Fences(f), By: u.caller.Who.ID, Reason: reason}
 	if f.Patch.Tree != "" {
 		e.Tested = []string{f.Patch.Tree}
 	}

@@ -109,6 +109,9 @@ func stagePhase(id, by string, now time.Time) events.Payload {
 // Apply asks for the next attempt, on gates that all passed and the claims
 // that authorize it. Repeating it changes nothing.
 func (t Transaction) Apply(e events.TransactionApplyRequested, p Proposal) ([]events.Payload, error) {
+	if err := text("reason", e.Reason, MaxReason, false); err != nil {
+		return nil, err
+	}
 	switch {
 	case t.State == TxApplying || t.State == TxApplied:
 		return nil, nil

@@ -35,6 +35,7 @@ type TransactionApplyRequested struct {
 	Gates        []GateResult `json:"gates"`
 	Fences       []Fence      `json:"fences"`
 	By           string       `json:"by"`
+	Reason       string       `json:"reason,omitempty"`
 }
 
 // A GateResult is how one gate stood.

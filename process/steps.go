@@ -75,7 +75,7 @@ func (s *steps) enter(phase string) {
 		last.EndedAt = now
 	}
 	s.phases = append(s.phases, events.TransactionPhaseCompleted{Transaction: s.request.Transaction, Attempt: s.request.Attempt, Phase: phase,
-		Status: "completed", Actor: s.actor, StartedAt: now, EndedAt: now,
+		Status: "completed", Actor: s.actor, Reason: s.request.Reason, StartedAt: now, EndedAt: now,
 		Inputs: map[string]any{"patch_digest": s.request.PatchDigest, "paths_digest": s.request.PathsDigest}})
 }
 
