@@ -28,6 +28,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/fault":            {nil, nil},
 	"internal/op":               {[]string{"internal/auth", "internal/fault"}, []string{"github.com/google/jsonschema-go"}},
 	"internal/patch":            {nil, []string{"golang.org/x/text"}},
+	"internal/patch/patchtest":  {[]string{"internal/patch"}, nil},
 	"internal/policy":           {nil, []string{"github.com/bmatcuk/doublestar"}},
 	"internal/redact":           {nil, nil},
 	"internal/remote":           {[]string{"internal/auth", "internal/fault", "internal/op"}, nil},

@@ -27,11 +27,13 @@ var handWritten = []string{"demo", "init", "serve", "mcp", "rebuild", "bench", "
 
 // generated reports whether the arguments are a command made from an
 // operation. `log verify` and `token issue` are too, and are also written by
-// hand for a data folder that no server has.
+// hand for a data folder that no server has; of `patch` some verbs are.
 func generated(args []string, t terminal) bool {
 	switch {
 	case len(args) == 0 || strings.HasPrefix(args[0], "-") || slices.Contains(handWritten, args[0]):
 		return false
+	case args[0] == "patch":
+		return !patchTool(args)
 	case args[0] == "log":
 		return len(args) > 1 && (args[1] == "list" || args[1] == "verify" && !offline(args))
 	case args[0] == "token" && len(args) > 1 && args[1] == "issue":

@@ -50,6 +50,7 @@ type root struct {
 	Log     logCmd     `cmd:"" help:"Verify, export and replay the history."`
 	Token   tokenCmd   `cmd:"" hidden:""`
 	Rebuild rebuildCmd `cmd:"" help:"Build the views again from the history."`
+	Patch   patchCmd   `cmd:"" help:"Check, apply, reverse and explain patches on any folder, without a server."`
 	Bench   benchCmd   `cmd:"" help:"Measure on this machine."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -93,6 +94,9 @@ const about = "Agents and people change a repository through claims, proposals, 
 func exitCode(t terminal, err error) int {
 	if err == nil {
 		return cli.Done
+	}
+	if e, ok := errors.AsType[ended](err); ok {
+		return int(e)
 	}
 	fmt.Fprintln(t.err, "roundtable:", err)
 	if f, ok := errors.AsType[*fault.Error](err); ok {

@@ -269,7 +269,7 @@ func TestEveryClass(t *testing.T) {
 		seen[p.class] = true
 	}
 	for _, c := range loadCases(t) {
-		seen[patch.Class(c.fields["class"])] = true
+		seen[patch.Class(c.Fields["class"])] = true
 	}
 	delete(seen, "")
 	for _, i := range patch.Classes() {

@@ -204,8 +204,8 @@ func check(t rapid.TB, data []byte, o patch.Options, tree *patch.MapTree) {
 
 func FuzzParse(f *testing.F) {
 	for _, c := range loadCases(f) {
-		if len(c.patch) < 20_000 {
-			f.Add(c.patch)
+		if len(c.Patch) < 20_000 {
+			f.Add(c.Patch)
 		}
 	}
 	for _, p := range probes() {

@@ -16,33 +16,48 @@ func invisible(r rune) bool {
 // notes, and refusals under strict text.
 func (a *applier) review() {
 	for i, c := range a.sections {
-		for k := range c.hunks {
-			h := &c.hunks[k]
-			line, first := h.Line, h.NewStart <= 1
-			for l := range h.Lines() {
-				line++
-				if l.Op == '+' {
-					a.reviewLine(i, line, l.Text, first)
-				}
-				if l.NoEOL {
-					line++
-				}
-				first = first && l.Op == '-'
+		c.findings(func(n Note) {
+			a.note(i, n)
+			if a.o.StrictText {
+				a.refuse(i, Class(n.Kind), n.Line, a.names[i][1], "%s", n.Detail)
 			}
-		}
+		})
 	}
 }
 
-// reviewLine looks at one added line; first tells that it begins its file.
-func (a *applier) reviewLine(i, line int, text []byte, first bool) {
-	kind, r := judgeText(text, first)
-	if kind == "" {
-		return
+// Findings gives the added lines that have characters which hide what they do,
+// in the order of the patch, without looking at a tree. It is empty before the
+// level is known: see Resolve.
+func (p *Patch) Findings() (all []Note) {
+	if p.names == nil {
+		return nil
 	}
-	detail := fmt.Sprintf("the added line has U+%04X", r)
-	a.note(i, Note{Kind: kind, Line: line, Detail: detail})
-	if a.o.StrictText {
-		a.refuse(i, Class(kind), line, a.names[i][1], "%s", detail)
+	for i, c := range p.sections {
+		c.findings(func(n Note) {
+			n.Path = Show(p.names[i][1])
+			all = append(all, n)
+		})
+	}
+	return all
+}
+
+// findings yields a note, without its path, for each such line of a section.
+func (c *section) findings(yield func(Note)) {
+	for k := range c.hunks {
+		h := &c.hunks[k]
+		line, first := h.Line, h.NewStart <= 1 // first: the line begins its file
+		for l := range h.Lines() {
+			line++
+			if l.Op == '+' {
+				if kind, r := judgeText(l.Text, first); kind != "" {
+					yield(Note{Kind: kind, Line: line, Detail: fmt.Sprintf("the added line has U+%04X", r)})
+				}
+			}
+			if l.NoEOL {
+				line++
+			}
+			first = first && l.Op == '-'
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func (w *Workspace) CheckAttributes(ctx context.Context, changes []patch.Change)
 	if !w.Git() || len(changes) == 0 {
 		return nil
 	}
-	byPath, err := w.attributes(ctx, changes)
+	byPath, err := w.attributes(ctx, pathsOf(changes))
 	if err != nil {
 		return err
 	}
@@ -51,6 +51,13 @@ func (w *Workspace) CheckAttributes(ctx context.Context, changes []patch.Change)
 		With("paths", bad).With("path", bad[0])
 }
 
+func pathsOf(changes []patch.Change) (paths []string) {
+	for _, c := range changes {
+		paths = append(paths, c.Path)
+	}
+	return paths
+}
+
 // setting returns what the person's configuration says.
 func (w *Workspace) setting(name string) string {
 	for _, s := range slices.Backward(w.settings) {
@@ -62,10 +69,10 @@ func (w *Workspace) setting(name string) string {
 }
 
 // attributes asks once for all paths.
-func (w *Workspace) attributes(ctx context.Context, changes []patch.Change) (map[string]map[string]string, error) {
+func (w *Workspace) attributes(ctx context.Context, paths []string) (map[string]map[string]string, error) {
 	var in bytes.Buffer
-	for _, c := range changes {
-		in.WriteString(c.Path + "\x00")
+	for _, p := range paths {
+		in.WriteString(p + "\x00")
 	}
 	out, err := w.git(ctx, call{user: true, stdin: in.Bytes(),
 		args: []string{"check-attr", "-z", "--stdin", "text", "eol", "filter", "ident", "working-tree-encoding"}})
@@ -73,8 +80,8 @@ func (w *Workspace) attributes(ctx context.Context, changes []patch.Change) (map
 		return nil, err
 	}
 	fields := records(out)
-	if len(fields) != 3*5*len(changes) {
-		return nil, fmt.Errorf("git check-attr answers %d fields for %d paths", len(fields), len(changes))
+	if len(fields) != 3*5*len(paths) {
+		return nil, fmt.Errorf("git check-attr answers %d fields for %d paths", len(fields), len(paths))
 	}
 	byPath := map[string]map[string]string{}
 	for f := range slices.Chunk(fields, 3) {

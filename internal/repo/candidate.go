@@ -76,6 +76,10 @@ func (x *private) objectsOf(ctx context.Context, changes []patch.Change, write b
 	oids := make([]string, len(changes))
 	var names bytes.Buffer
 	var want []string
+	changes, err := x.w.asKept(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
 	for i, c := range changes {
 		if c.After.Kind != patch.File && c.After.Kind != patch.Symlink {
 			continue

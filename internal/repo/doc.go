@@ -35,6 +35,7 @@ type Options struct {
 	MaxFile   int64         // bytes of one file that is read whole; 32 MiB
 	MaxFiles  int           // files of a whole tree; 500,000
 	MaxOutput int64         // bytes of one git call's output; 256 MiB
+	Scratch   string        // a folder elsewhere for private indexes: nothing is then made in the workspace, which is only looked at
 	Reserved  []string      // more paths, relative to the root, that are not the workspace's, such as a data folder
 	Step      func(Step)    // called before each step of the writer and of recovery; it must not wait for anything that reads the Workspace
 }

@@ -17,6 +17,9 @@ import (
 // takes the lock that keeps other processes out; the kernel frees it when a
 // process dies. One that another process holds is a fault state.locked.
 func (w *Workspace) acquire(ctx context.Context) (release func() error, err error) {
+	if w.o.Scratch != "" {
+		return nil, errors.New("repo: a workspace with a scratch folder is only looked at")
+	}
 	select {
 	case w.busy <- struct{}{}:
 	case <-ctx.Done():

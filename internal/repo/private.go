@@ -2,6 +2,7 @@ package repo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func (w *Workspace) private(ctx context.Context) (*private, error) {
 	if err := w.still(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(filepath.Join(w.root, stateDir, "tmp"), "index-")
+	dir, err := os.MkdirTemp(cmp.Or(w.o.Scratch, filepath.Join(w.root, stateDir, "tmp")), "index-")
 	if err != nil {
 		return nil, pathError(stateDir, err)
 	}

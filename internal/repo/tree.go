@@ -107,6 +107,22 @@ func (d disk) Read(rel string) ([]byte, error) {
 	return b, pathError(rel, errors.Join(err, p.close()))
 }
 
+// Links is patch.LinkCounter's.
+func (d disk) Links(rel string) (int, error) {
+	p, err := d.w.at.parent(rel)
+	if gone(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, pathError(rel, err)
+	}
+	s, st, err := p.stat()
+	if err == nil && s.Kind == patch.Absent {
+		return 0, p.close()
+	}
+	return int(st.Nlink), pathError(rel, errors.Join(err, p.close()))
+}
+
 func (d disk) Names(dir string) ([]string, error) {
 	if s, err := d.Stat(dir); err != nil || s.Kind != patch.Dir {
 		return nil, err

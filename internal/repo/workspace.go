@@ -55,7 +55,8 @@ func (o Options) withDefaults() Options {
 
 // Open opens the folder root as a workspace: a Git work tree's top (linked
 // worktrees and submodules too) or a plain folder. It makes <root>/.roundtable
-// and changes nothing else. Call Close when done.
+// and changes nothing else; with a Scratch folder not even that. Call Close
+// when done.
 func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 	root, err := filepath.Abs(root)
 	if err == nil {
@@ -79,11 +80,10 @@ func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 	}
 	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), reserved: slices.Clone(o.Reserved)}
 	err = w.findGit(ctx)
-	if err == nil {
-		err = w.makeState()
-	}
-	if err == nil {
-		err = w.useTmp()
+	if err == nil && w.o.Scratch == "" {
+		if err = w.makeState(); err == nil {
+			err = w.useTmp()
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
