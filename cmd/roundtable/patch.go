@@ -27,16 +27,13 @@ type patchCmd struct {
 	Explain patchExplainCmd `cmd:"" help:"Say what a patch states, and of one that is refused how to mend it."`
 }
 
-// toolVerbs are the verbs of patch that are this tool's. The others are
-// operations: patch.validate and patch.reject; patch.apply is the command
-// apply.
-var toolVerbs = []string{"check", "apply", "recover", "reverse", "explain"}
+// patchOps are the verbs of patch that are operations. patch.apply is one too:
+// it is the command apply.
+var patchOps = []string{"validate", "reject"}
 
 // patchTool reports whether the arguments, the first of which is patch, are a
 // command of the tool.
-func patchTool(args []string) bool {
-	return len(args) < 2 || slices.Contains(toolVerbs, args[1]) || args[1] == "--help" || args[1] == "-h"
-}
+func patchTool(args []string) bool { return len(args) < 2 || !slices.Contains(patchOps, args[1]) }
 
 // engineFlags are the engine's options.
 type engineFlags struct {

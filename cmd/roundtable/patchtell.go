@@ -110,8 +110,8 @@ func (c *patchReverseCmd) run(ctx context.Context, t terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, x.close()) }()
+	back, err := c.reverse(&x, data)
 	v := reversed{verdict: newVerdict(x, data)}
-	back, err := c.reverse(x)
 	switch {
 	case err != nil:
 		return err
@@ -134,7 +134,10 @@ func (c *patchReverseCmd) run(ctx context.Context, t terminal) (err error) {
 }
 
 // reverse makes the patch from the fitting; nil if the patch is refused.
-func (c *patchReverseCmd) reverse(x fitting) ([]byte, error) {
+func (c *patchReverseCmd) reverse(x *fitting, data []byte) ([]byte, error) {
+	if x.refused != nil && x.refused.Class.Stage() == patch.StageApply {
+		return c.undo(x, data)
+	}
 	if x.result == nil {
 		return nil, nil
 	}
@@ -149,6 +152,27 @@ func (c *patchReverseCmd) reverse(x fitting) ([]byte, error) {
 			return nil, err
 		}
 	}
+	return patch.Format(images, x.sha256)
+}
+
+// undo makes the patch where the folder is as the patch leaves it: that it
+// does not apply there is then no refusal.
+func (c *patchReverseCmd) undo(x *fitting, data []byte) ([]byte, error) {
+	o, err := c.options(x.sha256)
+	if err != nil {
+		return nil, err
+	}
+	images, err := patch.Undo(data, o, x.tree)
+	switch r, refused := errors.AsType[*patch.Refusal](err); {
+	case refused && x.refused.Class == patch.AlreadyApplied:
+		x.refused = r
+		return nil, nil
+	case refused:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	x.refused = nil
 	return patch.Format(images, x.sha256)
 }
 

@@ -25,7 +25,7 @@ var digit85 = func() (d [256]byte) {
 }()
 
 // readBinary reads the forward part and, where it is given, the reverse part,
-// which is checked and dropped.
+// which is checked and, unless somebody wants to undo the patch, dropped.
 func readBinary(s *scanner, c *section, p *Patch) *Refusal {
 	if n := p.o.oidLen(); len(c.oldOID) != n || len(c.newOID) != n {
 		return refuse(BinaryWithoutOID, c.line, "", "a binary section needs an index line with both full object ids; make it with git diff --binary --full-index")
@@ -41,7 +41,10 @@ func readBinary(s *scanner, c *section, p *Patch) *Refusal {
 		return refuse(BinaryCorrupt, s.line, "", "%s is neither \"literal\" nor \"delta\" with a size", excerpt(s.header()))
 	}
 	c.bin = b
-	_, r = readPart(s, p)
+	back, r := readPart(s, p)
+	if p.o.keepReverse {
+		c.back = back
+	}
 	return r
 }
 

@@ -18,6 +18,8 @@ type Options struct {
 	MaxFiles      int // sections; default 2,000
 	MaxFileBytes  int // one file, before or after; default 32 MiB, at most 1 GiB
 	MaxTotalBytes int // all before- and after-images of one patch; default 256 MiB
+
+	keepReverse bool // of binary sections, for Undo
 }
 
 const (

@@ -32,6 +32,7 @@ type section struct {
 
 	hunks          []Hunk
 	bin            *binary
+	back           *binary  // the reverse part, where it is kept
 	implied        NoteKind // a creation or deletion that no mode line states
 	added, removed int
 }
