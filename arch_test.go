@@ -37,7 +37,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/sandbox":          {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
 	"internal/sqlite":           {[]string{"migrations"}, []string{"github.com/mattn/go-sqlite3"}},
 	"internal/wire":             {[]string{"internal/fault"}, nil},
-	"internal/world":            {[]string{"commands", "domain", "events", "internal/blob", "internal/fault", "internal/patch", "internal/policy", "internal/repo", "internal/runner", "internal/wire"}, nil},
+	"internal/world":            {[]string{"commands", "domain", "events", "internal/blob", "internal/fault", "internal/patch", "internal/policy", "internal/redact", "internal/repo", "internal/runner", "internal/wire"}, nil},
 	"mcp":                       {[]string{"internal/auth", "internal/fault", "internal/op"}, []string{"github.com/mark3labs/mcp-go", "github.com/google/jsonschema-go", "github.com/oklog/ulid/v2"}},
 	"migrations":                {nil, nil},
 	"process":                   {[]string{"commands", "domain", "events", "events/eventlog", "internal/fault", "internal/patch", "internal/redact", "internal/repo", "internal/runner", "internal/world"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/sony/gobreaker"}},

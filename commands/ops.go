@@ -30,6 +30,7 @@ func people(roles ...auth.Role) op.May { return op.May{Roles: roles, Human: true
 func (h *Handler) Ops() []op.Op {
 	ops := h.serverOps()
 	ops = append(ops, h.proposalOps()...)
+	ops = append(ops, h.previewOps()...)
 	ops = append(ops, h.reviewOps()...)
 	ops = append(ops, h.transactionOps()...)
 	return append(ops, h.testOps()...)

@@ -85,6 +85,9 @@ func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRe
 	if err != nil {
 		return e, err
 	}
+	if _, err := fact(u, "keep base", func() (bool, error) { return true, u.h.World.KeepBase(ctx, root, found.Base.Paths) }); err != nil {
+		return e, err
+	}
 	risk := "" // policy's word; the author's is the rule's to add
 	if path, _ := u.h.Policy.HighPath(paths(found.Base)); path != "" {
 		risk = "high"

@@ -31,9 +31,36 @@ type World interface {
 	Reverse(ctx context.Context, root string, files []events.ChangedPath) (patch []byte, changed []string, err error)
 	// Lies compares a transaction's paths and journal with what lies there now.
 	Lies(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (wire.Recovery, error)
+	// KeepBase stores durably what lies at paths, where it is as the states say:
+	// what a revision was made on, for comparing it with others later.
+	KeepBase(ctx context.Context, root string, paths []events.PathState) error
+	// Since returns HEAD's commit and which paths are no longer in these states.
+	Since(ctx context.Context, root string, paths []events.PathState) (head string, changed []string, err error)
+	// Preview shows a page of what a revision's patch states.
+	Preview(ctx context.Context, root string, v PatchView) (PatchPage, error)
 	// Planned returns the states before and after that an attempt's journal
 	// holds; none if there is no journal.
 	Planned(ctx context.Context, root, transaction string, attempt int) ([]events.ChangedPath, error)
+}
+
+// A PatchView says which part of which patch is to be shown.
+type PatchView struct {
+	Revision domain.Revision
+	From     *domain.Revision // an earlier one: what differs between both is shown; nil: the patch itself
+	At       PatchPlace
+	Files    int // at most so many; 0 is all
+	Lines    int // at most so many, of hunks; 0 shows no hunks
+}
+
+// A PatchPlace is where a page begins: by index, from 0.
+type PatchPlace struct{ File, Hunk, Line int }
+
+// A PatchPage is a page of a patch.
+type PatchPage struct {
+	Bytes int64 // of the whole patch
+	Files []wire.PatchFile
+	Notes []wire.PatchNote // of the whole patch
+	Next  *PatchPlace      // of the page after; nil: this is the last
 }
 
 // An Inspection is what a patch is, and what it meets in the tree as it lies.

@@ -246,5 +246,7 @@ func (a *app) extras() []api.Extra {
 				TestRun string `json:"test_run_id"`
 			}]()},
 		Media: "text/plain; charset=utf-8", Serve: a.testLog,
+	}, {
+		Op: a.handler.RawPatchOp(), Media: rawPatchMedia, Serve: a.rawPatch,
 	}}
 }

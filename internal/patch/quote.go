@@ -3,6 +3,7 @@ package patch
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,6 +19,36 @@ func Show(s string) string {
 		}
 	}
 	return s
+}
+
+// ShowLine spells a line of a file for people: as it is when every character of
+// it is a TAB or visible, else with escapes as in Go's strings for those that
+// are not, and each backslash doubled.
+func ShowLine(line []byte) (text string, escaped bool) {
+	s := string(line)
+	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && hidden(r) }) {
+		return s, false
+	}
+	var b strings.Builder
+	for rest := s; rest != ""; {
+		r, n := utf8.DecodeRuneInString(rest)
+		switch {
+		case r == '\\':
+			b.WriteString(`\\`)
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, rest[0])
+		case r != '\t' && hidden(r):
+			q := strconv.QuoteRune(r)
+			if q = q[1 : len(q)-1]; q == string(r) {
+				q = fmt.Sprintf(`\u%04x`, r)
+			}
+			b.WriteString(q)
+		default:
+			b.WriteString(rest[:n])
+		}
+		rest = rest[n:]
+	}
+	return b.String(), true
 }
 
 // hidden reports whether r would not be seen, or would change how what is

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"reflect"
 	"regexp"
+	"strings"
 )
 
 // A form is a kind of secret that is known by its look.
@@ -56,6 +57,32 @@ func Bytes(b []byte) []byte {
 		}
 	}
 	return b
+}
+
+// Lines returns the lines with every known secret replaced, also one that goes
+// over several: each line of it is. It does not change lines.
+func Lines(lines []string) []string {
+	b, found := []byte(strings.Join(lines, "\n")), false
+	for _, f := range forms {
+		if f.marked(b) {
+			b, found = f.re.ReplaceAllFunc(b, f.mask), true
+		}
+	}
+	if !found {
+		return lines
+	}
+	return strings.Split(string(b), "\n")
+}
+
+// mask is the mark, on each line of a secret that has something on it.
+func (f form) mask(secret []byte) []byte {
+	parts := bytes.Split(secret, []byte("\n"))
+	for i, p := range parts {
+		if len(p) > 0 {
+			parts[i] = []byte("[redacted:" + f.kind + "]")
+		}
+	}
+	return bytes.Join(parts, []byte("\n"))
 }
 
 func (f form) marked(b []byte) bool {

@@ -1,5 +1,32 @@
 package wire
 
+// A Patch is one revision's patch as a whole. The counts are the engine's own,
+// true for binary files too.
+type Patch struct {
+	Proposal string      `json:"proposal_id"`
+	Revision int         `json:"revision"`
+	Newest   bool        `json:"newest"` // no later revision has replaced it
+	Digest   string      `json:"patch_digest"`
+	Bytes    int64       `json:"patch_bytes"`
+	Base     Base        `json:"base_revision"`
+	Head     string      `json:"head,omitempty"` // the commit that HEAD stands on now
+	Stale    bool        `json:"stale"`          // a touched path is no longer as the base has it; never of a proposal that has ended
+	Changed  []string    `json:"changed_paths"`  // those paths
+	Files    int         `json:"file_count"`
+	Added    int         `json:"added_lines"`
+	Removed  int         `json:"removed_lines"`
+	Binaries int         `json:"binary_files"`
+	Notes    []PatchNote `json:"notes"` // findings in added lines
+}
+
+// A PatchNote is something that a reviewer should know about a patch.
+type PatchNote struct {
+	Kind   string `json:"kind"` // such as review.bidi
+	Path   string `json:"path"`
+	Line   int    `json:"line,omitempty"` // of the patch, 1-based
+	Detail string `json:"detail,omitempty"`
+}
+
 // A PatchFile is what a patch does to one file. Paths that are not plain text
 // are quoted as Git quotes them.
 type PatchFile struct {
@@ -12,17 +39,30 @@ type PatchFile struct {
 	Binary  bool   `json:"binary"`
 	Added   int    `json:"added_lines"`
 	Removed int    `json:"removed_lines"`
-	Line    int    `json:"line"` // of the patch, 1-based, where its section begins
+	Line    int    `json:"line,omitempty"` // of the patch, 1-based, where its section begins
 	Hunks   []Hunk `json:"hunks,omitempty"`
 }
 
 // A Hunk is one changed place of a text file, as the patch states it.
 type Hunk struct {
-	Line     int    `json:"line,omitempty"` // of the patch, 1-based: the hunk header
-	OldStart int    `json:"old_start"`      // 1-based; with no lines the change comes after it
-	OldLines int    `json:"old_lines"`
-	NewStart int    `json:"new_start"`
-	NewLines int    `json:"new_lines"`
-	Section  string `json:"section,omitempty"` // what follows the second @@
-	Offset   int    `json:"offset,omitempty"`  // lines away from where the patch states it
+	Line      int        `json:"line,omitempty"` // of the patch, 1-based: the hunk header
+	OldStart  int        `json:"old_start"`      // 1-based; with no lines the change comes after it
+	OldLines  int        `json:"old_lines"`
+	NewStart  int        `json:"new_start"`
+	NewLines  int        `json:"new_lines"`
+	Section   string     `json:"section,omitempty"`   // what follows the second @@
+	Offset    int        `json:"offset,omitempty"`    // lines away from where the patch states it
+	Continued bool       `json:"continued,omitempty"` // its first lines are on the page before
+	Lines     []DiffLine `json:"lines,omitempty"`
+}
+
+// A DiffLine is one line of a hunk. Known secrets in it are masked.
+type DiffLine struct {
+	Op      string `json:"op"` // "context", "remove" or "add"
+	Text    string `json:"text"`
+	Old     int    `json:"old_line,omitempty"` // number in the file before, as the patch states it
+	New     int    `json:"new_line,omitempty"` // number in the file after
+	End     string `json:"end,omitempty"`      // "crlf", or "none" of a last line without a line end; else LF
+	Escaped bool   `json:"escaped,omitempty"`  // characters that are not seen stand in Text as escapes, and a backslash twice
+	Cut     bool   `json:"cut,omitempty"`      // Text is only the beginning
 }
