@@ -18,6 +18,7 @@ func TestShow(t *testing.T) {
 		"odd.txt":      {[]string{"proposal", "get", "P-1"}, `{"things":[{"b":1,"a":"x\ny","c_md":"long","workspace_id":"WS-1","d":[1,2]},{"e":true}],"next_cursor":null,"position":4}`},
 		"empty.txt":    {[]string{"proposal", "get", "P-1"}, `{"claims":[],"next_cursor":null,"position":4}`},
 		"plain.txt":    {[]string{"proposal", "get", "P-1"}, `{"token":"rt_x","token_id":"TK-1","expires_at":"2026-11-30T10:00:00Z","position":3}`},
+		"diff.txt":     {[]string{"proposal", "get", "P-1"}, `{"files":[{"operation":"modify","path":"a.go","old_path":"a.go","new_path":"a.go","binary":false,"added_lines":2,"removed_lines":1,"line":1,"hunks":[{"line":3,"old_start":1,"old_lines":2,"new_start":1,"new_lines":3,"section":"func main()","lines":[{"op":"context","text":"a\tb","old_line":1,"new_line":1},{"op":"remove","text":"x","old_line":2,"end":"none"},{"op":"add","text":"\\x1b[31m","new_line":2,"escaped":true},{"op":"add","text":"long","cut":true,"end":"crlf"}]},{"old_start":9,"old_lines":1,"new_start":10,"new_lines":1,"continued":true,"lines":[{"op":"context","text":"z\u202e"}]}]},{"operation":"create","path":"b","binary":true,"added_lines":0,"removed_lines":0}],"next_cursor":null,"position":4,"proposal_id":"P-1","revision":1}`},
 		"help.txt":     {[]string{"proposal", "create", "--help"}, `{}`},
 		"nouns.txt":    {[]string{"--help"}, `{}`},
 		"noun.txt":     {[]string{"proposal", "--help"}, `{}`},
