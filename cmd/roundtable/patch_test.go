@@ -334,3 +334,41 @@ func TestPatchKeepsImages(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestPatchLocked: while another process changes the folder an apply is
+// refused, and a check is not hindered.
+func TestPatchLocked(t *testing.T) {
+	dir, file := folder(t)
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	blobs, err := blob.Open(filepath.Join(dir, ".roundtable", "blobs"), blob.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := repo.Open(t.Context(), dir, repo.Options{Blobs: blobs, Step: func(s repo.Step) {
+		if s.Name == "plan" {
+			close(reached)
+			<-goOn
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		after := patch.State{Kind: patch.File, Mode: "100644", SHA256: patch.Digest([]byte("n")), Size: 1}
+		_, err := w.Apply(context.WithoutCancel(t.Context()), "TX-1", 1, repo.Plan{Changes: []patch.Change{{Path: "n", Before: patch.State{Kind: patch.Absent}, After: after, Content: []byte("n")}}})
+		ended <- err
+	}()
+	<-reached
+	v, code := toolJSON[verdict](t, "patch", "apply", "--dir", dir, file)
+	if code != 1 || v.Class != "state.locked" || contents(t, filepath.Join(dir, "a.txt")) != "one\ntwo\n" {
+		t.Errorf("%d %+v", code, v)
+	}
+	if v, code := toolJSON[verdict](t, "patch", "check", "--dir", dir, file); code != 0 {
+		t.Errorf("%d %+v", code, v)
+	}
+	close(goOn)
+	if err := errors.Join(<-ended, w.Close(), blobs.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

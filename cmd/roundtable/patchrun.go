@@ -41,7 +41,7 @@ func (c *patchCheckCmd) run(ctx context.Context, t terminal) (err error) {
 	defer func() { err = errors.Join(err, x.close()) }()
 	v := newVerdict(x, data)
 	if x.result != nil {
-		if err := c.tree(ctx, x, &v); err != nil && !v.fail(err) {
+		if err := c.tree(ctx, x, &v); err != nil && !v.fail(err, false) {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (c *patchApplyCmd) run(ctx context.Context, t terminal) (err error) {
 	}
 	if err := c.settle(ctx, t); err != nil {
 		v := newVerdict(fitting{}, data)
-		if v.fail(err) {
+		if v.fail(err, true) {
 			return v.print(t, c.JSON)
 		}
 		return err
@@ -115,7 +115,7 @@ func (c *patchApplyCmd) run(ctx context.Context, t terminal) (err error) {
 		v.Tree, v.TreeKind = tree.ID, tree.Kind
 		err = c.write(ctx, t, x.result.Changes, &v)
 	}
-	if err != nil && !v.fail(err) {
+	if err != nil && !v.fail(err, true) {
 		return err
 	}
 	return v.print(t, c.JSON)

@@ -102,10 +102,11 @@ func (v *verdict) refuse(r *patch.Refusal) {
 }
 
 // fail makes the verdict of a fault that refuses; false if it says nothing
-// about the patch or the folder.
-func (v *verdict) fail(err error) bool {
+// about the patch or the folder. Of an apply every fault refuses that leaves the
+// folder as it was and says why, also a full disk or somebody else's lock.
+func (v *verdict) fail(err error, applying bool) bool {
 	f, ok := errors.AsType[*fault.Error](err)
-	state := ok && strings.HasPrefix(f.Code, "state.") && f.Code != "state.unknown"
+	state := ok && applying && strings.HasPrefix(f.Code, "state.") && f.Code != "state.unknown"
 	if !ok || !state && f.Kind != fault.Refused && f.Kind != fault.TooLarge && f.Kind != fault.Conflict {
 		return false
 	}

@@ -37,6 +37,10 @@ func (w *World) Since(ctx context.Context, root string, paths []events.PathState
 	return head, changed, err
 }
 
+// maxHeld bounds what is held in memory on the way to the blob store, in bytes,
+// but for one file.
+const maxHeld = 32 << 20
+
 // KeepBase stores durably what lies at paths, where it is as the states say.
 // What somebody changes meanwhile is not kept: the revision's base is stale
 // then anyway.
@@ -50,7 +54,14 @@ func (w *World) KeepBase(ctx context.Context, root string, paths []events.PathSt
 		return err
 	}
 	var sources []func() (io.ReadCloser, error)
+	held := 0
 	for _, p := range paths {
+		if held > maxHeld {
+			if _, err := w.blobs.PutAll(ctx, sources); err != nil {
+				return err
+			}
+			sources, held = nil, 0
+		}
 		if p.SHA256 == "" {
 			continue
 		}
@@ -66,6 +77,7 @@ func (w *World) KeepBase(ctx context.Context, root string, paths []events.PathSt
 			}
 			continue
 		}
+		held += len(data)
 		sources = append(sources, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
 	}
 	if len(sources) == 0 {
