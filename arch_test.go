@@ -39,9 +39,10 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/wire":             {[]string{"internal/fault"}, nil},
 	"internal/world":            {[]string{"commands", "domain", "events", "internal/blob", "internal/fault", "internal/patch", "internal/policy", "internal/redact", "internal/repo", "internal/runner", "internal/wire"}, nil},
 	"mcp":                       {[]string{"internal/auth", "internal/fault", "internal/op"}, []string{"github.com/mark3labs/mcp-go", "github.com/google/jsonschema-go", "github.com/oklog/ulid/v2"}},
-	"migrations":                {nil, nil},
-	"process":                   {[]string{"commands", "domain", "events", "events/eventlog", "internal/fault", "internal/patch", "internal/redact", "internal/repo", "internal/runner", "internal/world"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/sony/gobreaker"}},
-	"projections":               {[]string{"events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/sqlite", "internal/wire"}, []string{"github.com/ThreeDotsLabs/watermill", "golang.org/x/sync"}},
+
+	"migrations":  {nil, nil},
+	"process":     {[]string{"commands", "domain", "events", "events/eventlog", "internal/fault", "internal/patch", "internal/redact", "internal/repo", "internal/runner", "internal/world"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/sony/gobreaker"}},
+	"projections": {[]string{"events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/sqlite", "internal/wire"}, []string{"github.com/ThreeDotsLabs/watermill", "golang.org/x/sync"}},
 }
 
 // pure packages may not import these. Only their own imports count; tests are
