@@ -3,6 +3,7 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 )
 
 // Marshal is v as JSON without HTML escaping: on a wire, <, > and & are plain.
@@ -76,4 +77,67 @@ func Tag(raw []byte, tag string) string {
 		return ""
 	}
 	return s
+}
+
+// An Object is a JSON object whose members keep their order.
+type Object[T any] []Member[T]
+
+// A Member is one property of an Object.
+type Member[T any] struct {
+	Name  string
+	Value T
+}
+
+// MarshalJSON writes the members in their order.
+func (o Object[T]) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, m := range o {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		name, err := Marshal(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := Marshal(m.Value)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, name...), ':'), value...)
+	}
+	return append(out, '}'), nil
+}
+
+// UnmarshalJSON reads the members in their order; null is no members.
+func (o *Object[T]) UnmarshalJSON(raw []byte) error {
+	*o = nil
+	d := json.NewDecoder(bytes.NewReader(raw))
+	t, err := d.Token()
+	if err != nil || t == nil {
+		return err
+	}
+	if t != json.Delim('{') {
+		return fmt.Errorf("%v is no object", t)
+	}
+	*o = Object[T]{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		m := Member[T]{Name: fmt.Sprint(name)}
+		if err := d.Decode(&m.Value); err != nil {
+			return err
+		}
+		*o = append(*o, m)
+	}
+	return nil
+}
+
+// MarshalUnknown is a variant of a union that has no type here, as it came.
+func MarshalUnknown(union, kind string, raw json.RawMessage) ([]byte, error) {
+	if raw == nil {
+		return nil, fmt.Errorf("%s has no variant %q", union, kind)
+	}
+	return raw, nil
 }

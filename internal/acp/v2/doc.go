@@ -1,0 +1,7 @@
+// Package v2 holds the messages of version 2 of the Agent Client Protocol.
+// types.go is made from the schema; a test in the package gen says when it is
+// out of date. What always holds: a union keeps a variant that is unknown here,
+// and a required list is never written as null.
+package v2
+
+//go:generate go run ../gen -version 2 -out types.go
