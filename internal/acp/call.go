@@ -93,7 +93,7 @@ func (b *batch) leave() {
 	}
 	line, err := Marshal(all)
 	if err == nil {
-		err = b.conn.w.put(line)
+		err = b.conn.put(line)
 	}
 	if err != nil {
 		b.conn.cfg.Log.Warn("acp: answers not sent", "error", err)

@@ -47,6 +47,10 @@ type Config struct {
 	Tap   func(Frame)
 	Clock func() time.Duration // for Frame.At; nil means always 0
 
+	// Filter, if set, is handed every outgoing line, one at a time, and emits
+	// what is written instead. It is for peers that misbehave on purpose.
+	Filter func(line []byte, emit func(line []byte) error) error
+
 	// Linger is how long, after the incoming stream has ended, work may take to
 	// stop and what is queued to be written; 0 means a second.
 	Linger time.Duration
@@ -60,6 +64,8 @@ type Conn struct {
 	cfg Config
 	in  *LineReader
 	w   *writer
+
+	filterMu sync.Mutex
 
 	tapMu sync.Mutex
 	seq   int
@@ -254,11 +260,20 @@ func (c *Conn) cancelled(params json.RawMessage) {
 func (c *Conn) answer(id ID, result any, failure error) {
 	line, err := EncodeAnswer(id, result, failure)
 	if err == nil {
-		err = c.w.put(line)
+		err = c.put(line)
 	}
 	if err != nil {
 		c.cfg.Log.Warn("acp: answer not sent", "id", id.String(), "error", err)
 	}
+}
+
+func (c *Conn) put(line []byte) error {
+	if c.cfg.Filter == nil {
+		return c.w.put(line)
+	}
+	c.filterMu.Lock()
+	defer c.filterMu.Unlock()
+	return c.cfg.Filter(line, c.w.put)
 }
 
 // Notify sends a notification.
@@ -267,12 +282,8 @@ func (c *Conn) Notify(method string, params any) error {
 	if err != nil {
 		return err
 	}
-	return c.w.put(line)
+	return c.put(line)
 }
-
-// WriteLine sends bytes as a line, whatever they are. It is for peers that
-// misbehave on purpose.
-func (c *Conn) WriteLine(line []byte) error { return c.w.put(line) }
 
 // Flush waits until what was sent so far has been written or ctx ends.
 func (c *Conn) Flush(ctx context.Context) error { return c.w.flush(ctx) }

@@ -35,7 +35,7 @@ func (c *Conn) Send(method string, params any, then func(json.RawMessage, error)
 	c.mu.Unlock()
 	line, err := EncodeCall(p.ID, method, params)
 	if err == nil {
-		err = c.w.put(line)
+		err = c.put(line)
 	}
 	if err != nil {
 		c.take(p.ID)
