@@ -120,3 +120,7 @@ func (c *Conn) fail(cause error) {
 // Interrupt fails every open request with cause, as the end of the stream
 // would. Later requests fail too; reading goes on.
 func (c *Conn) Interrupt(cause error) { c.fail(cause) }
+
+// Forget gives the request up without telling the peer: a late answer is
+// ignored.
+func (p *Pending) Forget() { p.conn.take(p.ID) }

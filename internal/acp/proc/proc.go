@@ -159,6 +159,10 @@ func (p *Process) drain(to io.Writer) {
 // PID is the process id, which is that of its group too.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// Mark is the environment variable by which descendants are found. What runs
+// on behalf of the process carries it too, and ends with it.
+func (p *Process) Mark() string { return p.mark }
+
 // Done is closed when the process has ended and has been reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
 

@@ -222,3 +222,22 @@ func (s *Set) children(src source, t *Type) (err error) {
 	}
 	return err
 }
+
+// Knows reports whether a property is named by the schema, by any variant of
+// it.
+func (t *Type) Knows(property string) bool {
+	if t == nil {
+		return false
+	}
+	if t.properties[property] != nil || t.ref.Knows(property) {
+		return true
+	}
+	for _, parts := range [][]*Type{t.allOf, t.anyOf, t.oneOf} {
+		for _, part := range parts {
+			if part.Knows(property) {
+				return true
+			}
+		}
+	}
+	return false
+}
