@@ -28,6 +28,9 @@ type Frame struct {
 	Dir     Direction
 	Line    []byte // without the newline; of a line that was too long its beginning
 	TooLong bool
+	// Read is what an incoming line was taken apart to. Nil for others: see
+	// Decode.
+	Read *Decoded
 }
 
 // Config is how a connection behaves. The zero Config is a peer that answers
@@ -160,8 +163,10 @@ func (c *Conn) read() error {
 		case err != nil:
 			return err
 		default:
-			c.tap(Frame{Dir: In, Line: line})
-			c.line(line)
+			d := &Decoded{}
+			d.Messages, d.Batch, d.Err = Decode(line)
+			c.tap(Frame{Dir: In, Line: line, Read: d})
+			c.line(line, d)
 		}
 	}
 }
@@ -175,24 +180,23 @@ func (c *Conn) refuse(e *Error) {
 	c.answer(NullID(), nil, e)
 }
 
-func (c *Conn) line(line []byte) {
+func (c *Conn) line(line []byte, d *Decoded) {
 	if c.cfg.Quiet && len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
-	messages, isBatch, err := Decode(line)
 	switch {
-	case isBatch && !c.cfg.Batches:
+	case d.Batch && !c.cfg.Batches:
 		c.refuse(NewError(CodeInvalidRequest, "JSON-RPC batches are not supported"))
-	case err != nil:
-		c.refuse(err)
-	case isBatch:
-		b := &batch{conn: c, answers: make([]json.RawMessage, len(messages)), open: 1}
-		for i, m := range messages {
+	case d.Err != nil:
+		c.refuse(d.Err)
+	case d.Batch:
+		b := &batch{conn: c, answers: make([]json.RawMessage, len(d.Messages)), open: 1}
+		for i, m := range d.Messages {
 			c.message(m, b, i)
 		}
 		b.leave()
 	default:
-		c.message(messages[0], nil, 0)
+		c.message(d.Messages[0], nil, 0)
 	}
 }
 

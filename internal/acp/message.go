@@ -26,6 +26,14 @@ type Message struct {
 	Params json.RawMessage // nil if absent or null
 	Result json.RawMessage // nil in an answer that is an error
 	Error  *Error
+	Extra  []string // properties that a message does not have, in no order
+}
+
+// Decoded is a line taken apart.
+type Decoded struct {
+	Messages []Message
+	Batch    bool
+	Err      *Error
 }
 
 // Decode takes a line apart: one message, or those of a batch. The error is
@@ -56,6 +64,13 @@ func decodeOne(raw []byte) Message {
 	}
 	id, hasID := f["id"]
 	m := Message{Params: f["params"]}
+	for name := range f {
+		switch name {
+		case "jsonrpc", "id", "method", "params", "result", "error":
+		default:
+			m.Extra = append(m.Extra, name)
+		}
+	}
 	readable := true
 	if hasID {
 		m.ID, readable = ParseID(id)

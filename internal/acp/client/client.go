@@ -190,16 +190,19 @@ func (c *Client) tap(f acp.Frame) {
 		c.cfg.Frame(f)
 	}
 	c.judge.Lock()
-	before := len(c.checker.Findings())
+	before := c.checker.Len()
 	c.checker.Observe(f)
-	findings := c.checker.Findings()
+	var found []rules.Finding
+	if c.checker.Len() > before {
+		found = c.checker.Findings()[before:]
+	}
 	c.judge.Unlock()
 	if !c.cfg.Strict || f.Dir == acp.Out {
 		return
 	}
-	for _, found := range findings[before:] {
-		if slices.Contains([]string{"transport.json", "transport.utf8", "transport.size", "response.shape"}, found.Rule) {
-			c.conn.Interrupt(&EndError{Reason: BrokenProtocol, Err: errors.New(found.String())})
+	for _, f := range found {
+		if slices.Contains([]string{"transport.json", "transport.utf8", "transport.size", "response.shape"}, f.Rule) {
+			c.conn.Interrupt(&EndError{Reason: BrokenProtocol, Err: errors.New(f.String())})
 		}
 	}
 }

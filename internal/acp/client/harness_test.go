@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func agent(t *testing.T, args ...string) proc.Command {
+func agent(t testing.TB, args ...string) proc.Command {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

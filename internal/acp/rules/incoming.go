@@ -47,7 +47,10 @@ func (c *Checker) response(f acp.Frame, m acp.Message) {
 		if method, ok := c.set().Method("agent", r.method); ok && method.Result != nil {
 			c.validate(f, method.Result, m.Result)
 			if c.version != 2 || r.method != "session/prompt" { // messageId is known to newer drafts only
-				c.bodyFields(f, method.Result, m.Result)
+				var body map[string]json.RawMessage
+				if json.Unmarshal(m.Result, &body) == nil {
+					c.bodyFields(f, method.Result, body)
+				}
 			}
 		}
 	}
@@ -132,29 +135,34 @@ func (c *Checker) call(f acp.Frame, m acp.Message) {
 	if m.Kind == acp.Request && len(c.theirs) < 10_000 {
 		c.theirs[m.ID] = m.Method
 	}
-	var p struct {
-		SessionID  *string `json:"sessionId"`
-		TerminalID string  `json:"terminalId"`
-		Mode       string  `json:"mode"`
-	}
+	var p map[string]json.RawMessage
 	if m.Params != nil && json.Unmarshal(m.Params, &p) != nil {
-		p.SessionID = nil
+		p = nil // a matter of the schema
 	}
-	if !c.offers(m.Method, p.Mode) {
-		c.find("capability.client", Must, f, fmt.Sprintf("%s was not offered", strings.TrimSpace(m.Method+" "+p.Mode)))
+	session, hasSession := text(p["sessionId"])
+	mode, _ := text(p["mode"])
+	if !c.offers(m.Method, mode) {
+		c.find("capability.client", Must, f, fmt.Sprintf("%s was not offered", strings.TrimSpace(m.Method+" "+mode)))
 	} else if method, ok := c.set().Method("client", m.Method); ok {
 		c.validate(f, method.Params, m.Params)
+		c.bodyFields(f, method.Params, p)
 	}
 	switch {
 	case m.Method == "session/update":
-		c.update(f, m.Params)
+		c.update(f, session, p["update"])
 		return
 	case m.Method == "terminal/release":
-		delete(c.terms, p.TerminalID)
+		terminal, _ := text(p["terminalId"])
+		delete(c.terms, terminal)
 	}
-	if p.SessionID != nil && c.sessions[*p.SessionID] == nil {
-		c.find("session.known", Must, f, fmt.Sprintf("%s for the session %q, which is not known", m.Method, *p.SessionID))
+	if hasSession && c.sessions[session] == nil {
+		c.find("session.known", Must, f, fmt.Sprintf("%s for the session %q, which is not known", m.Method, session))
 	}
+}
+
+// text is a JSON string.
+func text(raw json.RawMessage) (s string, ok bool) {
+	return s, len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil
 }
 
 // offers reports whether the client said that it can do a method.

@@ -57,8 +57,9 @@ type Checker struct {
 	theirs   map[acp.ID]string // method of a request of the agent, not answered
 	offered  offer
 	sessions map[string]*session
-	early    map[string][]early // updates for ids that nobody has introduced
-	terms    map[string]int     // terminals that are not released, and their frames
+	early    map[string][]int // frames of updates for ids that nobody has introduced
+	nEarly   int
+	terms    map[string]int // terminals that are not released, and their frames
 }
 
 // request is a request of the client.
@@ -70,15 +71,13 @@ type request struct {
 	content         int  // of a resume: an update of the conversation came before the answer
 }
 
-type early struct{ line int }
-
 // New judges for a client that supports the given versions of the protocol;
 // next says which draft of version 2 is meant.
 func New(next bool, versions ...int) (*Checker, error) {
 	c := &Checker{
 		versions: versions, schemas: map[int]*schema.Set{}, next: next, counts: map[string]int{},
 		ours: map[acp.ID]*request{}, answered: map[acp.ID]bool{}, theirs: map[acp.ID]string{},
-		sessions: map[string]*session{}, early: map[string][]early{}, terms: map[string]int{},
+		sessions: map[string]*session{}, early: map[string][]int{}, terms: map[string]int{},
 	}
 	for version := 1; version <= 2; version++ {
 		set, err := schema.Load(version, next && version == 2)
@@ -106,12 +105,17 @@ func (c *Checker) Observe(f acp.Frame) {
 		c.find("transport.utf8", Must, f, "not UTF-8: "+quote(f.Line))
 		return
 	}
-	messages, batch, err := acp.Decode(f.Line)
-	if err != nil || batch && c.next {
+	d := f.Read
+	if d == nil { // from a stored transcript
+		d = &acp.Decoded{}
+		d.Messages, d.Batch, d.Err = acp.Decode(f.Line)
+	}
+	if d.Err != nil || d.Batch && c.next {
 		c.find("transport.json", Must, f, "no JSON-RPC message: "+quote(f.Line))
 		return
 	}
-	for _, m := range messages {
+	for _, m := range d.Messages {
+		c.rootFields(f, m)
 		switch m.Kind {
 		case acp.Invalid:
 			c.find("transport.json", Must, f, "no JSON-RPC message: "+quote(f.Line))
@@ -123,7 +127,6 @@ func (c *Checker) Observe(f acp.Frame) {
 			c.call(f, m)
 		}
 	}
-	c.rootFields(f, messages)
 }
 
 // Finish judges what can only be judged at the end. Asked says that the agent
@@ -166,6 +169,9 @@ func (c *Checker) Overdue(session string) {
 
 // Findings are all findings so far, in order.
 func (c *Checker) Findings() []Finding { return slices.Clone(c.findings) }
+
+// Len is how many findings there are so far.
+func (c *Checker) Len() int { return len(c.findings) }
 
 // Count is how many findings a rule has, also those that were not kept.
 func (c *Checker) Count(rule string) int { return c.counts[rule] }

@@ -41,33 +41,20 @@ func (c *Checker) know(id string) *session {
 	return s
 }
 
-type update struct {
-	SessionID string          `json:"sessionId"`
-	Update    json.RawMessage `json:"update"`
-	kind      string
-	tool      string
-	status    string
-	message   string
-	state     string
-	stop      string
-}
+type update struct{ kind, tool, status, message, state, stop string }
 
-func (u *update) read(params json.RawMessage) bool {
-	if json.Unmarshal(params, u) != nil {
-		return false
-	}
+// read takes what matters; what is malformed is a matter of the schema.
+func (u *update) read(raw json.RawMessage) bool {
 	var body map[string]json.RawMessage
-	if json.Unmarshal(u.Update, &body) != nil {
+	if json.Unmarshal(raw, &body) != nil {
 		return false
 	}
-	for name, to := range map[string]*string{
-		"sessionUpdate": &u.kind, "toolCallId": &u.tool, "status": &u.status,
-		"messageId": &u.message, "state": &u.state, "stopReason": &u.stop,
-	} {
-		if raw, ok := body[name]; ok && json.Unmarshal(raw, to) != nil {
-			*to = "" // what is malformed is a matter of the schema
-		}
-	}
+	u.kind, _ = text(body["sessionUpdate"])
+	u.tool, _ = text(body["toolCallId"])
+	u.status, _ = text(body["status"])
+	u.message, _ = text(body["messageId"])
+	u.state, _ = text(body["state"])
+	u.stop, _ = text(body["stopReason"])
 	return true
 }
 
@@ -83,18 +70,19 @@ func (u *update) conversation() bool {
 }
 
 // update judges a session/update.
-func (c *Checker) update(f acp.Frame, params json.RawMessage) {
+func (c *Checker) update(f acp.Frame, id string, body json.RawMessage) {
 	var u update
-	if !u.read(params) {
+	if !u.read(body) {
 		return
 	}
-	s := c.sessions[u.SessionID]
+	s := c.sessions[id]
 	if s == nil {
-		if c.waitsFor("session/new") && len(c.early) < 1000 {
-			c.early[u.SessionID] = append(c.early[u.SessionID], early{f.Seq})
+		if c.waitsFor("session/new") && c.nEarly < 1000 {
+			c.early[id] = append(c.early[id], f.Seq)
+			c.nEarly++
 			return
 		}
-		c.find("session.known", Must, f, fmt.Sprintf("update for the session %q, which is not known", u.SessionID))
+		c.find("session.known", Must, f, fmt.Sprintf("update for the session %q, which is not known", id))
 		return
 	}
 	c.toolCall(f, s, u)
@@ -174,11 +162,12 @@ func (c *Checker) lifecycle(f acp.Frame, s *session, u update) {
 // introduce makes a session known by a response.
 func (c *Checker) introduce(f acp.Frame, id string) {
 	c.know(id)
-	for _, e := range c.early[id] {
+	for _, line := range c.early[id] {
 		if c.version == 1 {
-			c.add(Finding{"setup.order", Should, f.Dir, []int{e.line, f.Seq}, "an update before the response that introduces its session"})
+			c.add(Finding{"setup.order", Should, f.Dir, []int{line, f.Seq}, "an update before the response that introduces its session"})
 		}
 	}
+	c.nEarly -= len(c.early[id])
 	delete(c.early, id)
 	if !c.waitsFor("session/new") {
 		for id := range sorted(c.early) {
@@ -189,8 +178,9 @@ func (c *Checker) introduce(f acp.Frame, id string) {
 
 // unknown reports updates for a session that never was introduced.
 func (c *Checker) unknown(id string) {
-	for _, e := range c.early[id] {
-		c.add(Finding{"session.known", Must, acp.In, []int{e.line}, fmt.Sprintf("update for the session %q, which is not known", id)})
+	for _, line := range c.early[id] {
+		c.add(Finding{"session.known", Must, acp.In, []int{line}, fmt.Sprintf("update for the session %q, which is not known", id)})
 	}
+	c.nEarly -= len(c.early[id])
 	delete(c.early, id)
 }

@@ -74,32 +74,16 @@ func withList(raw json.RawMessage, path string) (json.RawMessage, bool) {
 	return out, err == nil
 }
 
-// rootFields looks for properties at the root of a message that nobody
-// defined.
-func (c *Checker) rootFields(f acp.Frame, messages []acp.Message) {
-	if len(messages) != 1 {
-		return
-	}
-	var root map[string]json.RawMessage
-	if json.Unmarshal(f.Line, &root) != nil {
-		return
-	}
-	for name := range sorted(root) {
-		if !slices.Contains([]string{"jsonrpc", "id", "method", "params", "result", "error"}, name) {
-			c.find("root.fields", Should, f, fmt.Sprintf("unknown property %q", name))
-		}
-	}
-	if method, ok := c.set().Method("client", messages[0].Method); ok {
-		c.bodyFields(f, method.Params, root["params"])
+// rootFields reports properties at the root of a message that nobody defined.
+func (c *Checker) rootFields(f acp.Frame, m acp.Message) {
+	for _, name := range slices.Sorted(slices.Values(m.Extra)) {
+		c.find("root.fields", Should, f, fmt.Sprintf("unknown property %q", name))
 	}
 }
 
-func (c *Checker) bodyFields(f acp.Frame, t *schema.Type, raw json.RawMessage) {
-	var body map[string]json.RawMessage
-	if json.Unmarshal(raw, &body) != nil {
-		return
-	}
-	for name, value := range sorted(body) {
+// bodyFields does the same for params and results.
+func (c *Checker) bodyFields(f acp.Frame, t *schema.Type, body map[string]json.RawMessage) {
+	for name, value := range body {
 		switch {
 		case !t.Knows(name) && name != "_meta":
 			c.find("root.fields", Should, f, fmt.Sprintf("unknown property %q; _meta is the place for custom ones", name))
