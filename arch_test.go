@@ -70,6 +70,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"mcp":                        {[]string{"internal/auth", "internal/fault", "internal/op"}, []string{"github.com/mark3labs/mcp-go", "github.com/google/jsonschema-go", "github.com/oklog/ulid/v2"}},
 	"cmd/testy":                  {[]string{"internal/testy"}, nil},
 	"internal/acp":               {nil, nil},
+	"internal/acp/check":         {[]string{"internal/acp", "internal/acp/proc", "internal/acp/rules", "internal/acp/schema"}, nil},
 	"internal/acp/client":        {[]string{"internal/acp", "internal/acp/proc", "internal/acp/rules", "internal/acp/v1", "internal/acp/v2"}, []string{"golang.org/x/sys"}},
 	"internal/acp/proc":          {nil, []string{"golang.org/x/sys"}},
 	"internal/acp/rules":         {[]string{"internal/acp", "internal/acp/schema"}, nil},

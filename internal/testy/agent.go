@@ -40,15 +40,7 @@ type Streams struct {
 }
 
 // New makes an agent. Nothing happens before Serve.
-func New(o Options, s Streams) (*Agent, error) {
-	set1, err := schema.Load(1, false)
-	if err != nil {
-		return nil, err
-	}
-	set2, err := schema.Load(2, o.Draft == "next")
-	if err != nil {
-		return nil, err
-	}
+func New(o Options, s Streams) (_ *Agent, err error) {
 	a := &Agent{opts: o}
 	log := slog.New(slog.NewTextHandler(s.Err, nil))
 	cfg := acp.Config{
@@ -72,8 +64,17 @@ func New(o Options, s Streams) (*Agent, error) {
 	if f != nil {
 		f.conn = a.conn
 	}
-	a.v1 = newV1(peer{o, a.conn, set1, log})
-	a.v2 = newV2(peer{o, a.conn, set2, log})
+	a.v1, a.v2 = newV1(peer{opts: o, conn: a.conn, log: log}), newV2(peer{opts: o, conn: a.conn, log: log})
+	if o.Protocol != "v2" {
+		if a.v1.set, err = schema.Load(1, false); err != nil {
+			return nil, err
+		}
+	}
+	if o.Protocol != "v1" {
+		if a.v2.set, err = schema.Load(2, o.Draft == "next"); err != nil {
+			return nil, err
+		}
+	}
 	switch o.Protocol {
 	case "v1":
 		a.route = a.v1.handle

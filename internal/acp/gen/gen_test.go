@@ -46,10 +46,17 @@ func TestTypesFitTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		maker := sample.New(set, rnd.IntN)
+		maker, err := sample.New(set, rnd.IntN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defs, err := set.Names()
+		if err != nil {
+			t.Fatal(err)
+		}
 		count := 0
 		names := []string{}
-		for name := range set.Names() {
+		for name := range defs {
 			names = append(names, name)
 		}
 		slices.Sort(names)

@@ -74,19 +74,33 @@ type request struct {
 // New judges for a client that supports the given versions of the protocol;
 // next says which draft of version 2 is meant.
 func New(next bool, versions ...int) (*Checker, error) {
-	c := &Checker{
-		versions: versions, schemas: map[int]*schema.Set{}, next: next, counts: map[string]int{},
-		ours: map[acp.ID]*request{}, answered: map[acp.ID]bool{}, theirs: map[acp.ID]string{},
-		sessions: map[string]*session{}, early: map[string][]int{}, terms: map[string]int{},
+	schemas, err := Schemas(next)
+	if err != nil {
+		return nil, err
 	}
+	return NewWith(schemas, next, versions...), nil
+}
+
+// Schemas are what checkers judge by; many may share them.
+func Schemas(next bool) (map[int]*schema.Set, error) {
+	schemas := map[int]*schema.Set{}
 	for version := 1; version <= 2; version++ {
 		set, err := schema.Load(version, next && version == 2)
 		if err != nil {
 			return nil, err
 		}
-		c.schemas[version] = set
+		schemas[version] = set
 	}
-	return c, nil
+	return schemas, nil
+}
+
+// NewWith is New with schemas that were loaded before.
+func NewWith(schemas map[int]*schema.Set, next bool, versions ...int) *Checker {
+	return &Checker{
+		versions: versions, schemas: schemas, next: next, counts: map[string]int{},
+		ours: map[acp.ID]*request{}, answered: map[acp.ID]bool{}, theirs: map[acp.ID]string{},
+		sessions: map[string]*session{}, early: map[string][]int{}, terms: map[string]int{},
+	}
 }
 
 // Observe judges the next frame.

@@ -52,9 +52,12 @@ func TestVerdicts(t *testing.T) {
 			t.Fatal(err)
 		}
 		compile := oracle(t, c.version, c.next)
-		maker := sample.New(set, rnd.IntN)
+		maker, err := sample.New(set, rnd.IntN)
+		if err != nil {
+			t.Fatal(err)
+		}
 		bad := 0
-		for _, name := range names(set) {
+		for _, name := range names(t, set) {
 			def, want := set.Def(name), compile(name)
 			for i := range 20 {
 				value, err := maker.Value(name)
@@ -90,9 +93,14 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func names(set *schema.Set) []string {
+func names(t *testing.T, set *schema.Set) []string {
+	t.Helper()
+	defs, err := set.Names()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all []string
-	for name := range set.Names() {
+	for name := range defs {
 		all = append(all, name)
 	}
 	slices.Sort(all)
@@ -196,6 +204,14 @@ func BenchmarkValidateUpdate(b *testing.B) {
 	line := []byte(`{"sessionId":"testy-session-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"text content block"},"messageId":"testy-content-text-3"}}`)
 	for b.Loop() {
 		if err := def.Validate(line); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for b.Loop() {
+		if _, err := schema.Load(2, true); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -19,8 +19,9 @@ type Maker struct {
 }
 
 // New makes values of set.
-func New(set *schema.Set, choose func(n int) int) *Maker {
-	return &Maker{set.Names(), choose}
+func New(set *schema.Set, choose func(n int) int) (*Maker, error) {
+	defs, err := set.Names()
+	return &Maker{defs, choose}, err
 }
 
 // Value is a value of a definition.
