@@ -51,6 +51,7 @@ type root struct {
 	Token   tokenCmd   `cmd:"" hidden:""`
 	Rebuild rebuildCmd `cmd:"" help:"Build the views again from the history."`
 	Patch   patchCmd   `cmd:"" help:"Check, apply, reverse and explain patches on any folder, without a server."`
+	ACP     acpCmd     `cmd:"" name:"acp" help:"Drive agents by hand over ACP, and check whether they conform."`
 	Bench   benchCmd   `cmd:"" help:"Measure on this machine."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -97,6 +98,12 @@ func exitCode(t terminal, err error) int {
 	}
 	if e, ok := errors.AsType[ended](err); ok {
 		return int(e)
+	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		if exit.Msg != "" {
+			fmt.Fprintln(t.err, "roundtable:", exit.Msg)
+		}
+		return exit.Code
 	}
 	fmt.Fprintln(t.err, "roundtable:", err)
 	if f, ok := errors.AsType[*fault.Error](err); ok {
