@@ -12,6 +12,20 @@ need cc gcc
 need bwrap bubblewrap
 need curl curl
 
+# The peers of the interoperability tests; without node those tests are skipped.
+peers() {
+	dir="$(dirname "$0")/../internal/acp/peers/testdata/ts"
+	[ ! -d "$dir/node_modules/@agentclientprotocol/sdk" ] || return 0
+	if ! command -v npm >/dev/null 2>&1; then
+		echo "install: no npm: the tests with the official ACP SDK are skipped" >&2
+		return 0
+	fi
+	echo "install: the official ACP SDK"
+	(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) ||
+		echo "install: npm ci failed: the tests with the official ACP SDK are skipped" >&2
+}
+peers
+
 [ -n "$want" ] || exit 0
 if ! command -v apt-get >/dev/null 2>&1; then
 	echo "install:$want missing, and this is no Debian: install them by hand" >&2
