@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asTesty) != "" {
 		os.Exit(testy.Main(os.Args[1:]))
 	}
+	if os.Getenv(asScript) != "" {
+		scriptAgent()
+	}
 	os.Exit(m.Run())
 }
 
