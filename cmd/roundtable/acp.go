@@ -191,6 +191,7 @@ type acpCheckCmd struct {
 	AuthMethod   string        `placeholder:"ID" help:"Authenticate with this method."`
 	Limit        time.Duration `default:"30s" help:"Limit for an answer."`
 	Quiet        time.Duration `default:"200ms" help:"How long to watch that nothing more comes."`
+	Parallel     int           `short:"j" default:"1" help:"How many agents to run at a time."`
 	Filter       string        `short:"k" placeholder:"REGEXP" help:"Only rows whose id matches."`
 	Batch        bool          `default:"true" negatable:"" help:"Check batches of messages (v2, alpha.3)."`
 	JSON         bool          `name:"json" help:"Print the report as JSON."`
@@ -208,7 +209,7 @@ func (c *acpCheckCmd) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	o := check.Options{
 		Command: cmd, Version: 1, Next: c.Draft == "next", CancelPrompt: c.CancelPrompt, Prompt: c.Prompt,
-		AuthMethod: c.AuthMethod, Limit: c.Limit, Quiet: c.Quiet, NoBatches: !c.Batch, Dir: dir,
+		AuthMethod: c.AuthMethod, Limit: c.Limit, Quiet: c.Quiet, NoBatches: !c.Batch, Dir: dir, Parallel: c.Parallel,
 	}
 	if c.Protocol == "v2" {
 		o.Version = 2

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
+	"sync"
 	"time"
 
 	"roundtable/internal/acp/proc"
@@ -51,11 +53,12 @@ type Options struct {
 	AuthMethod   string        // to authenticate with
 	Limit        time.Duration // for an answer; default 30 s
 	Quiet        time.Duration // how long nothing more may come; default 200 ms
+	Parallel     int           // rows at a time; default 1
 	Filter       *regexp.Regexp
 	NoBatches    bool      // leave the batch rows out
 	Dir          string    // absolute working directory of sessions
 	Stderr       io.Writer // gets what the agents write to standard error; may be nil
-	Progress     func(Row) // called after each row; may be nil
+	Progress     func(Row) // called for each row, in order; may be nil
 }
 
 // A Row is one requirement and its outcome.
@@ -113,7 +116,7 @@ func Run(ctx context.Context, o Options, clock func() time.Duration) (Report, er
 	if err != nil {
 		return Report{}, err
 	}
-	e := &env{o: o, schemas: schemas, set: schemas[o.Version], rules: map[string]string{}}
+	e := &env{o: o, schemas: schemas, set: schemas[o.Version], broken: &broken{rules: map[string]string{}}}
 	r := Report{Version: o.Version}
 	if err := e.probe(ctx); err != nil {
 		r.Reason = "the agent does not initialize: " + err.Error()
@@ -123,27 +126,52 @@ func Run(ctx context.Context, o Options, clock func() time.Duration) (Report, er
 			r.Reason = fmt.Sprintf("VERSION-MISMATCH: the agent speaks version %d", e.version)
 		}
 	}
-	rows := append(v1Rows(), aggregated(1)...)
+	rows := v1Rows()
 	if o.Version == 2 {
-		rows = append(v2Rows(), aggregated(2)...)
+		rows = v2Rows()
 	}
-	for _, row := range rows {
-		if o.Filter != nil && !o.Filter.MatchString(row.id) {
-			continue
-		}
-		begin := clock()
-		out := e.test(ctx, row, r.Reason)
-		out.Took = clock() - begin
-		r.Rows = append(r.Rows, out)
-		if o.Progress != nil {
-			o.Progress(out)
-		}
-		if err := ctx.Err(); err != nil {
+	for _, rows := range [][]row{rows, aggregated(o.Version)} { // the latter look at all that went before
+		done, err := e.all(ctx, rows, r.Reason, clock)
+		r.Rows = append(r.Rows, done...)
+		if err != nil {
 			return r, err
 		}
 	}
 	r.Conformant = r.Reason == "" && conforms(r.Rows)
 	return r, nil
+}
+
+// all runs rows, some at a time, and reports them in order.
+func (e *env) all(ctx context.Context, rows []row, blocked string, clock func() time.Duration) ([]Row, error) {
+	rows = slices.DeleteFunc(rows, func(r row) bool { return e.o.Filter != nil && !e.o.Filter.MatchString(r.id) })
+	out := make([]chan Row, len(rows))
+	slots := make(chan struct{}, max(1, e.o.Parallel))
+	var work sync.WaitGroup
+	defer work.Wait()
+	for i, r := range rows {
+		out[i] = make(chan Row, 1)
+		work.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if ctx.Err() != nil {
+				out[i] <- Row{ID: r.id, Tier: r.tier, Title: r.title, Status: NotTested, Detail: ctx.Err().Error()}
+				return
+			}
+			begin := clock()
+			row := e.test(ctx, r, blocked)
+			row.Took = clock() - begin
+			out[i] <- row
+		})
+	}
+	var done []Row
+	for _, c := range out {
+		row := <-c
+		done = append(done, row)
+		if e.o.Progress != nil {
+			e.o.Progress(row)
+		}
+	}
+	return done, ctx.Err()
 }
 
 func conforms(rows []Row) bool {
@@ -160,6 +188,8 @@ func conforms(rows []Row) bool {
 
 // test runs one row with agents of its own.
 func (e *env) test(ctx context.Context, r row, blocked string) Row {
+	shared := e
+	e = shared.own()
 	out := Row{ID: r.id, Tier: r.tier, Title: r.title, Status: Pass}
 	if blocked != "" && e.caps == nil {
 		out.Status, out.Detail = NotTested, blocked
@@ -172,7 +202,7 @@ func (e *env) test(ctx context.Context, r row, blocked string) Row {
 		}
 	}
 	err := r.run(ctx, e)
-	e.closeAll()
+	shared.keep(e.closeAll())
 	if reason, ok := errors.AsType[skip](err); ok {
 		out.Status, out.Detail = Skip, string(reason)
 	} else if err != nil {

@@ -34,7 +34,7 @@ func options(t *testing.T, version int, args ...string) check.Options {
 	return check.Options{
 		Command: proc.Command{Argv: append([]string{self}, args...), Env: append(os.Environ(), asTesty+"=1")},
 		Version: version, CancelPrompt: "wait_for_cancel", AuthMethod: "testy-agent-auth", Dir: "/",
-		Limit: 20 * time.Second, Quiet: 50 * time.Millisecond,
+		Limit: 20 * time.Second, Quiet: 30 * time.Millisecond, Parallel: 4,
 	}
 }
 

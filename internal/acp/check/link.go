@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"roundtable/internal/acp"
@@ -26,7 +27,31 @@ type env struct {
 	version int             // that it answers to the version under test
 	caps    json.RawMessage // the result of initialize
 	links   []*link         // of the row that runs
-	rules   map[string]string
+	broken  *broken
+}
+
+// broken are the rules that any agent has broken so far, with the first text.
+type broken struct {
+	mu    sync.Mutex
+	rules map[string]string
+}
+
+// own is the environment of one row.
+func (e *env) own() *env {
+	own := *e
+	own.links = nil
+	return &own
+}
+
+// keep notes what the agents of a row broke.
+func (e *env) keep(findings []rules.Finding) {
+	e.broken.mu.Lock()
+	defer e.broken.mu.Unlock()
+	for _, f := range findings {
+		if e.broken.rules[f.Rule] == "" {
+			e.broken.rules[f.Rule] = f.String()
+		}
+	}
 }
 
 // link is a connection to a fresh agent, with every frame under control.
@@ -79,18 +104,15 @@ func (l *link) read() {
 	}
 }
 
-// closeAll ends the agents of a row and keeps what their wire broke.
-func (e *env) closeAll() {
+// closeAll ends the agents of a row and says what their wire broke.
+func (e *env) closeAll() (findings []rules.Finding) {
 	for _, l := range e.links {
 		report := l.stop()
 		l.checker.Finish(report.Step != proc.StepNone, report.Step == proc.StepStdin)
-		for _, f := range l.checker.Findings() {
-			if e.rules[f.Rule] == "" {
-				e.rules[f.Rule] = f.String()
-			}
-		}
+		findings = append(findings, l.checker.Findings()...)
 	}
 	e.links = nil
+	return findings
 }
 
 func (l *link) stop() proc.Report {

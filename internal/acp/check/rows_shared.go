@@ -16,8 +16,10 @@ import (
 func aggregated(version int) []row {
 	broken := func(names ...string) func(context.Context, *env) error {
 		return func(_ context.Context, e *env) error {
+			e.broken.mu.Lock()
+			defer e.broken.mu.Unlock()
 			for _, name := range names {
-				if text := e.rules[name]; text != "" {
+				if text := e.broken.rules[name]; text != "" {
 					return errors.New(text)
 				}
 			}

@@ -22,7 +22,7 @@ func initParams(version int) object {
 
 // probe learns what the agent says of itself.
 func (e *env) probe(ctx context.Context) error {
-	defer e.closeAll()
+	defer func() { e.keep(e.closeAll()) }()
 	l, err := e.start()
 	if err != nil {
 		return err
