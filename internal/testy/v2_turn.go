@@ -53,13 +53,10 @@ func (a *v2Agent) accept(s *v2Session, c *acp.Call, blocks []json.RawMessage) {
 		MessageID v2.MessageID `json:"messageId"`
 	}{id}, nil)
 	sessionCtx := s.ctx
-	a.conn.Go(func(ctx context.Context) {
-		ctx, cancel := context.WithCancel(ctx)
+	a.conn.Go(func(connection context.Context) {
+		ctx, cancel := context.WithCancel(sessionCtx)
 		defer cancel()
-		defer context.AfterFunc(sessionCtx, cancel)()
-		if sessionCtx.Err() != nil {
-			cancel()
-		}
+		defer context.AfterFunc(connection, cancel)()
 		a.work(ctx, s, id, blocks)
 	})
 }

@@ -26,12 +26,9 @@ func (c *Client) handle(call *acp.Call) {
 	}
 	asks := c.asks(call.Params)
 	c.conn.Go(func(context.Context) {
-		ctx, cancel := context.WithCancel(call.Context())
+		ctx, cancel := context.WithCancel(asks)
 		defer cancel()
-		defer context.AfterFunc(asks, cancel)()
-		if asks.Err() != nil {
-			cancel()
-		}
+		defer context.AfterFunc(call.Context(), cancel)()
 		result, err := serve(ctx, call.Params)
 		if errors.Is(err, context.Canceled) {
 			err = acp.NewError(acp.CodeCancelled, nil)

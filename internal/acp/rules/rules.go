@@ -66,7 +66,6 @@ type Checker struct {
 type request struct {
 	method, session string
 	line            int
-	cancelled       bool // a cancel or close of its session was sent after it
 	replays         bool // it asks for the history
 	content         int  // of a resume: an update of the conversation came before the answer
 }
