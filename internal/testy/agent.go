@@ -40,7 +40,7 @@ type Streams struct {
 }
 
 // New makes an agent. Nothing happens before Serve.
-func New(o Options, s Streams) (_ *Agent, err error) {
+func New(o Options, s Streams) (*Agent, error) {
 	a := &Agent{opts: o}
 	log := slog.New(slog.NewTextHandler(s.Err, nil))
 	cfg := acp.Config{
@@ -65,25 +65,24 @@ func New(o Options, s Streams) (_ *Agent, err error) {
 		f.conn = a.conn
 	}
 	a.v1, a.v2 = newV1(peer{opts: o, conn: a.conn, log: log}), newV2(peer{opts: o, conn: a.conn, log: log})
-	if o.Protocol != "v2" {
-		if a.v1.set, err = schema.Load(1, false); err != nil {
-			return nil, err
-		}
-	}
-	if o.Protocol != "v1" {
-		if a.v2.set, err = schema.Load(2, o.Draft == "next"); err != nil {
-			return nil, err
-		}
-	}
 	switch o.Protocol {
 	case "v1":
 		a.route = a.v1.handle
+		return a, a.v1.use(1, false)
 	case "v2":
 		a.route = a.v2.handle
-	default:
-		a.route = a.router
+		return a, a.v2.use(2, o.Draft == "next")
 	}
+	a.route = a.router // which loads the schema of the version that is chosen
 	return a, nil
+}
+
+// use loads the schema that params are read by.
+func (p *peer) use(version int, next bool) (err error) {
+	if p.set == nil {
+		p.set, err = schema.Load(version, next)
+	}
+	return err
 }
 
 // Serve runs until the input ends, and cancels the running work.

@@ -93,13 +93,21 @@ func startWith(t *testing.T, o testy.Options) *client {
 	return c
 }
 
+// sets are the schemas, each loaded once.
+var sets sync.Map
+
 // use sets the schema that messages are held against.
 func (c *client) use(version int, next bool) {
-	set, err := schema.Load(version, next)
-	if err != nil {
-		c.t.Fatal(err)
+	key := fmt.Sprint(version, next && version == 2)
+	set, ok := sets.Load(key)
+	if !ok {
+		loaded, err := schema.Load(version, next && version == 2)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		set, _ = sets.LoadOrStore(key, loaded)
 	}
-	c.set = set
+	c.set = set.(*schema.Set)
 }
 
 // friendly answers everything a client may be asked.

@@ -22,13 +22,17 @@ func (a *Agent) router(c *acp.Call) {
 		c.Reply(nil, acp.InvalidParams("initialize.protocolVersion must be a valid ACP protocol version"))
 		return
 	}
-	p, next := &a.v1.peer, a.v1.handle
+	p, version, next := &a.v1.peer, 1, a.v1.handle
 	switch {
 	case requested == 0:
 		c.Reply(nil, unsupportedVersion(a.opts.Draft, 0, 1, 2))
 		return
 	case requested >= 2:
-		p, next = &a.v2.peer, a.v2.handle
+		p, version, next = &a.v2.peer, 2, a.v2.handle
+	}
+	if err := p.use(version, version == 2 && a.opts.Draft == "next"); err != nil {
+		c.Reply(nil, err)
+		return
 	}
 	m, _ := p.set.Method("agent", "initialize")
 	if _, err := m.Params.Clean(c.Params); err != nil {

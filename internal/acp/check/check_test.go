@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/xml"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,27 +15,30 @@ import (
 
 	"roundtable/internal/acp/check"
 	"roundtable/internal/acp/proc"
-	"roundtable/internal/testy"
 )
 
-// asTesty makes this test binary the agent.
-const asTesty = "RUN_AS_TESTY"
+// built is testy, built once: without the race detector, for its own tests have
+// that, and it is started hundreds of times here.
+var built string
 
-func TestMain(m *testing.M) {
-	if os.Getenv(asTesty) != "" {
-		os.Exit(testy.Main(os.Args[1:]))
+func TestMain(m *testing.M) { os.Exit(withTesty(m)) }
+
+func withTesty(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "testy")
+	if err != nil {
+		panic(err)
 	}
-	os.Exit(m.Run())
+	defer os.RemoveAll(dir)
+	built = filepath.Join(dir, "testy")
+	if out, err := exec.Command("go", "build", "-o", built, "roundtable/cmd/testy").CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("%v: %s", err, out))
+	}
+	return m.Run()
 }
 
-func options(t *testing.T, version int, args ...string) check.Options {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+func options(_ *testing.T, version int, args ...string) check.Options {
 	return check.Options{
-		Command: proc.Command{Argv: append([]string{self}, args...), Env: append(os.Environ(), asTesty+"=1")},
+		Command: proc.Command{Argv: append([]string{built}, args...)},
 		Version: version, CancelPrompt: "wait_for_cancel", AuthMethod: "testy-agent-auth", Dir: "/",
 		Limit: 20 * time.Second, Quiet: 30 * time.Millisecond, Parallel: 4,
 	}

@@ -29,6 +29,7 @@ import (
 	"roundtable/internal/acp"
 	"roundtable/internal/acp/proc"
 	"roundtable/internal/acp/rules"
+	"roundtable/internal/acp/schema"
 )
 
 // Config is how to drive an agent. The zero value of a limit means its default.
@@ -56,6 +57,10 @@ type Config struct {
 
 	Permission Policy   // nil means Deny
 	Elicit     Elicitor // nil means that it is not offered
+
+	// Schemas are what the wire is judged by; nil loads them. Clients of one
+	// draft may share them.
+	Schemas map[int]*schema.Set
 
 	// Event sees every update, in order, on the reading goroutine.
 	Event func(Event)
@@ -107,16 +112,18 @@ type Agent struct {
 // been ended; the error is an *EndError.
 func Start(ctx context.Context, cfg Config) (*Client, error) {
 	cfg.defaults()
-	checker, err := rules.New(cfg.Next, cfg.Versions...)
-	if err != nil {
-		return nil, err
+	if cfg.Schemas == nil {
+		var err error
+		if cfg.Schemas, err = rules.Schemas(cfg.Next); err != nil {
+			return nil, err
+		}
 	}
 	p, err := proc.Start(cfg.Command)
 	if err != nil {
 		return nil, &EndError{Reason: NotStarted, Err: err}
 	}
 	c := &Client{
-		cfg: cfg, proc: p, checker: checker, ended: make(chan struct{}), gone: make(chan struct{}),
+		cfg: cfg, proc: p, checker: rules.NewWith(cfg.Schemas, cfg.Next, cfg.Versions...), ended: make(chan struct{}), gone: make(chan struct{}),
 		sessions: map[string]*Session{}, terminals: map[string]*terminal{},
 	}
 	c.conn = acp.New(p.Stdout, p.Stdin, acp.Config{

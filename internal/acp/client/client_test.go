@@ -60,6 +60,9 @@ func TestV2(t *testing.T) {
 	for _, draft := range []string{"alpha.3", "next"} {
 		cfg, rec := config(t, "--draft="+draft)
 		cfg.Versions, cfg.Next = []int{1, 2}, draft == "next"
+		if cfg.Next {
+			cfg.Schemas = nil
+		}
 		r := launchWith(t, cfg, rec)
 		s := r.session()
 		if got := r.prompt(s, "echo hi"); got.StopReason != "end_turn" || got.MessageID != "testy-v2-user-message-0" {

@@ -3,7 +3,9 @@ package client_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -14,29 +16,41 @@ import (
 	"roundtable/internal/acp/client"
 	"roundtable/internal/acp/proc"
 	"roundtable/internal/acp/rules"
-	"roundtable/internal/testy"
+	"roundtable/internal/acp/schema"
 )
 
-// asTesty makes this test binary the agent.
-const asTesty = "RUN_AS_TESTY"
+// built is testy, built once: without the race detector, for its own tests have
+// that, and it is started a hundred times here.
+var built string
+
+// schemas are those of alpha.3, loaded once.
+var schemas map[int]*schema.Set
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asTesty) != "" {
-		os.Exit(testy.Main(os.Args[1:]))
-	}
 	if os.Getenv(asScript) != "" {
 		scriptAgent()
 	}
-	os.Exit(m.Run())
+	os.Exit(withTesty(m))
 }
 
-func agent(t testing.TB, args ...string) proc.Command {
-	t.Helper()
-	self, err := os.Executable()
+func withTesty(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "testy")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	return proc.Command{Argv: append([]string{self}, args...), Env: append(os.Environ(), asTesty+"=1")}
+	defer os.RemoveAll(dir)
+	if schemas, err = rules.Schemas(false); err != nil {
+		panic(err)
+	}
+	built = filepath.Join(dir, "testy")
+	if out, err := exec.Command("go", "build", "-o", built, "roundtable/cmd/testy").CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("%v: %s", err, out))
+	}
+	return m.Run()
+}
+
+func agent(_ testing.TB, args ...string) proc.Command {
+	return proc.Command{Argv: append([]string{built}, args...)}
 }
 
 // recorder keeps events.
@@ -110,6 +124,7 @@ func config(t *testing.T, args ...string) (client.Config, *recorder) {
 	t.Helper()
 	rec := &recorder{}
 	return client.Config{
+		Schemas: schemas,
 		Command: agent(t, args...), Versions: []int{1}, Root: t.TempDir(), Files: true, Terminals: true,
 		Permission: client.First, Elicit: client.AutoElicit, Event: rec.event,
 		StartLimit: 10 * time.Second, CancelGrace: 10 * time.Second, Grace: 10 * time.Second,
