@@ -68,7 +68,7 @@ func New(o Options, s Streams) (*Agent, error) {
 	switch o.Protocol {
 	case "v1":
 		a.route = a.v1.handle
-		return a, a.v1.use(1, false)
+		return a, a.v1.use(1, o.Draft == "next")
 	case "v2":
 		a.route = a.v2.handle
 		return a, a.v2.use(2, o.Draft == "next")

@@ -98,10 +98,10 @@ var sets sync.Map
 
 // use sets the schema that messages are held against.
 func (c *client) use(version int, next bool) {
-	key := fmt.Sprint(version, next && version == 2)
+	key := fmt.Sprint(version, next)
 	set, ok := sets.Load(key)
 	if !ok {
-		loaded, err := schema.Load(version, next && version == 2)
+		loaded, err := schema.Load(version, next)
 		if err != nil {
 			c.t.Fatal(err)
 		}

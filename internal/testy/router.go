@@ -30,7 +30,7 @@ func (a *Agent) router(c *acp.Call) {
 	case requested >= 2:
 		p, version, next = &a.v2.peer, 2, a.v2.handle
 	}
-	if err := p.use(version, version == 2 && a.opts.Draft == "next"); err != nil {
+	if err := p.use(version, a.opts.Draft == "next"); err != nil {
 		c.Reply(nil, err)
 		return
 	}

@@ -80,11 +80,12 @@ func New(next bool, versions ...int) (*Checker, error) {
 	return NewWith(schemas, next, versions...), nil
 }
 
-// Schemas are what checkers judge by; many may share them.
+// Schemas are what checkers judge by, of both versions; next takes the newer
+// copies. Many checkers may share them.
 func Schemas(next bool) (map[int]*schema.Set, error) {
 	schemas := map[int]*schema.Set{}
 	for version := 1; version <= 2; version++ {
-		set, err := schema.Load(version, next && version == 2)
+		set, err := schema.Load(version, next)
 		if err != nil {
 			return nil, err
 		}
