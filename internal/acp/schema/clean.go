@@ -35,7 +35,7 @@ func (t *Type) Clean(raw []byte) ([]byte, error) {
 // clean never changes v itself: a variant that does not fit leaves no trace.
 func (t *Type) clean(v any) (_ any, p *Problem) {
 	own := Type{
-		types: t.types, constant: t.constant, hasConst: t.hasConst, minimum: t.minimum, maximum: t.maximum,
+		types: t.types, constant: t.constant, hasConst: t.hasConst, mismatch: t.mismatch, minimum: t.minimum, maximum: t.maximum,
 		minLength: t.minLength, pattern: t.pattern, not: t.not,
 	}
 	if p = own.check(v); p != nil {
@@ -78,15 +78,7 @@ func cleanUnion(variants []*Type, v any) (any, *Problem) {
 }
 
 func (t *Type) cleanObject(o map[string]any) (any, *Problem) {
-	shape := Type{required: t.required}
-	for name, p := range t.properties {
-		if p.hasConst {
-			if shape.properties == nil {
-				shape.properties = map[string]*Type{}
-			}
-			shape.properties[name] = p
-		}
-	}
+	shape := Type{required: t.required, tags: t.tags, properties: tagsOf(t)}
 	if p := shape.checkObject(o); p != nil {
 		return nil, p
 	}
@@ -107,6 +99,14 @@ func (t *Type) cleanObject(o map[string]any) (any, *Problem) {
 		}
 	}
 	return out, nil
+}
+
+func tagsOf(t *Type) map[string]*Type {
+	tags := make(map[string]*Type, len(t.tags))
+	for _, tag := range t.tags {
+		tags[tag.name] = tag.of
+	}
+	return tags
 }
 
 func (t *Type) cleanArray(list []any) (any, *Problem) {

@@ -138,6 +138,15 @@ type Type struct {
 	minLength, minItems     int
 	pattern                 *regexp.Regexp
 	onError, onItem, onNull bool // the markers of leniency
+
+	mismatch *Problem // of a value that is not the constant
+	tags     []tag    // the properties that are constants
+}
+
+type tag struct {
+	name     string
+	of       *Type
+	mismatch *Problem
 }
 
 // compile makes a type of a schema. What is of an unexpected shape is as if it
@@ -150,7 +159,9 @@ func (s *Set) compile(schema any, t *Type) (err error) {
 	t.types, t.required = words(src["type"]), words(src["required"])
 	t.minimum, t.maximum = number(src["minimum"]), number(src["maximum"])
 	t.minLength, t.minItems = count(src["minLength"]), count(src["minItems"])
-	t.constant, t.hasConst = src["const"], src["const"] != nil
+	if t.constant, t.hasConst = src["const"], src["const"] != nil; t.hasConst {
+		t.mismatch = &Problem{Text: fmt.Sprintf("must be %v", t.constant), tag: true}
+	}
 	t.onError, _ = src["x-deserialize-default-on-error"].(bool)
 	t.onItem, _ = src["x-deserialize-skip-invalid-items"].(bool)
 	t.onNull, _ = src["x-deserialize-default-on-null"].(bool)
@@ -221,7 +232,11 @@ func (s *Set) children(src map[string]any, t *Type) (err error) {
 	properties, _ := src["properties"].(map[string]any)
 	t.properties = make(map[string]*Type, len(properties))
 	for name, schema := range properties {
-		t.properties[name] = one(schema)
+		p := one(schema)
+		t.properties[name] = p
+		if p != nil && p.hasConst {
+			t.tags = append(t.tags, tag{name, p, p.mismatch.under(name)})
+		}
 	}
 	return err
 }

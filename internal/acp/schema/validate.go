@@ -57,7 +57,7 @@ func (t *Type) Validate(raw []byte) error {
 // costs little.
 func (t *Type) check(v any) *Problem {
 	if t.hasConst && !equal(t.constant, v) {
-		return &Problem{Text: fmt.Sprintf("must be %v", t.constant), tag: true}
+		return t.mismatch
 	}
 	if len(t.types) > 0 && !t.hasType(v) {
 		return &Problem{Text: fmt.Sprintf("must be %s", join(t.types))}
@@ -140,9 +140,9 @@ func choose(variants []*Type, check func(*Type, any) *Problem, v any) (int, *Pro
 }
 
 func (t *Type) checkObject(o map[string]any) *Problem {
-	for name, p := range t.properties {
-		if v, ok := o[name]; ok && p.hasConst && !equal(p.constant, v) {
-			return (&Problem{Text: fmt.Sprintf("must be %v", p.constant), tag: true}).under(name)
+	for _, tag := range t.tags {
+		if v, ok := o[tag.name]; ok && !equal(tag.of.constant, v) {
+			return tag.mismatch
 		}
 	}
 	for _, name := range t.required {
