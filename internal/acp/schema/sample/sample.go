@@ -102,7 +102,7 @@ func (m *Maker) scalar(s object, kind string) any {
 	case "boolean":
 		return m.choose(2) == 0
 	case "integer":
-		return float64(m.choose(1000))
+		return float64(1 + m.choose(1000))
 	case "number":
 		return float64(m.choose(5)) / 4 // no number has a smaller range than 0 to 1
 	case "string":
