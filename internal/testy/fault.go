@@ -28,6 +28,8 @@ func faultTable() []faultInfo {
 		{"bad-utf8", "", "an update per turn with a byte that is not UTF-8"},
 		{"split-writes", "", "every frame in pieces of 7 bytes"},
 		{"huge-line", "67108864", "the final chunk's line is padded to that many bytes"},
+		{"half-line", "", "half of the first update of the next turn, and exits with 7"},
+		{"late-answer", "300", "each prompt response that many milliseconds late, and all that follows"},
 		{"late-update", "", "an update after each prompt response (v2: after idle)"},
 		{"response-first", "", "the response before the final chunk"},
 		{"early-update", "", "an update for a new session before the response that introduces it"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ type faulty struct {
 	replays map[string][][]byte   // updates that a load holds back, by session
 	n       int                   // of the ids of own frames
 	begun   bool                  // something has been written
+	half    atomic.Bool           // the next write is cut in half, and the last
 }
 
 type ask struct{ method, session string }
@@ -160,6 +162,9 @@ func (f *faulty) update(out *emitter, m frame, line []byte) {
 	if n, ok := f.faultSet["huge-line"]; ok && m.final() && n > len(line) {
 		line = pad(line, n)
 	}
+	if f.has("half-line") && t.updates == 0 {
+		f.half.Store(true)
+	}
 	out.line(line)
 	if t.updates++; t.updates == 1 {
 		f.afterFirst(out)
@@ -241,6 +246,9 @@ func (f *faulty) promptResponse(out *emitter, a ask, m frame, line []byte) {
 	if f.has("noise") {
 		out.line(noise())
 	}
+	if ms, ok := f.faultSet["late-answer"]; ok {
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+	}
 	if f.has("wrong-id") {
 		line = edit(line, func(o object) { o["id"] = "testy-wrong-id" })
 	}
@@ -264,6 +272,9 @@ func (f *faulty) writer(w io.Writer) io.Writer {
 	if f.has("split-writes") {
 		return splitter{w}
 	}
+	if f.has("half-line") {
+		return halver{f, w}
+	}
 	return w
 }
 
@@ -278,4 +289,18 @@ func (s splitter) Write(p []byte) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+type halver struct {
+	f *faulty
+	w io.Writer
+}
+
+func (h halver) Write(p []byte) (int, error) {
+	if !h.f.half.Load() {
+		return h.w.Write(p)
+	}
+	n, err := h.w.Write(p[:len(p)/2])
+	h.f.streams.Exit(7, nil)
+	return n, err
 }

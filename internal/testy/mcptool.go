@@ -110,9 +110,6 @@ func listTools(ctx context.Context, session *client.Client) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// errUnknownServer has the text that goes on the wire.
-var errUnknownServer = fmt.Errorf("%s MCP server type", "Unknown")
-
 func connect(s v1.MCPServer) (*client.Client, error) {
 	switch {
 	case s.SSE != nil:
@@ -134,7 +131,8 @@ func connect(s v1.MCPServer) (*client.Client, error) {
 		return client.NewClient(transport.NewStdioWithOptions(s.MCPServerStdio.Command, env, s.MCPServerStdio.Args,
 			transport.WithCommandFunc(serverCommand))), nil
 	}
-	return nil, errUnknownServer
+	//lint:ignore ST1005 the text goes on the wire
+	return nil, errors.New("Unknown MCP server type")
 }
 
 // serverCommand starts a server in a process group that ends with the context.

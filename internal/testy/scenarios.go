@@ -2,6 +2,7 @@ package testy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func (t *turn) call(label, method string, params any) (json.RawMessage, string) 
 
 func errorLine(label string, err error) string {
 	code, text := acp.CodeCancelled, "Request was cancelled"
-	if e, ok := err.(*acp.Error); ok { //nolint:errorlint // Wait returns the object itself
+	if e, ok := errors.AsType[*acp.Error](err); ok {
 		code, text = e.Code, e.Message
 	}
 	return fmt.Sprintf("%s: error %d %s", label, code, oneLine(text))

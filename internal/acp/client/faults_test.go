@@ -43,6 +43,7 @@ func TestTurnsThatComplete(t *testing.T) {
 		"unknown-session":    {"session.known", "session.known"},
 		"unannounced-tool":   {"toolcall.announced", ""},
 		"flood=1000":         {"", ""},
+		"late-answer=50":     {"", ""},
 		"stderr-flood=1":     {"", ""},
 		"null-arrays":        {"null.array", ""},
 		"malformed-optional": {"", ""},
@@ -184,7 +185,7 @@ func TestUnadvertisedCall(t *testing.T) {
 }
 
 func TestCrashes(t *testing.T) {
-	for fault, want := range map[string]proc.Exit{"exit": {Code: 7}, "exit=3": {Code: 3}, "kill": {Code: -1, Signal: "SIGKILL"}} {
+	for fault, want := range map[string]proc.Exit{"exit": {Code: 7}, "exit=3": {Code: 3}, "half-line": {Code: 7}, "kill": {Code: -1, Signal: "SIGKILL"}} {
 		withFault(t, fault, func(t *testing.T, r *rig, _ bool) {
 			s := r.session()
 			_, err := s.Prompt(t.Context(), client.Text("greet"))
@@ -200,6 +201,9 @@ func TestCrashes(t *testing.T) {
 			}
 			if report := r.Stop(context.Background()); report.Step != proc.StepNone {
 				t.Errorf("%+v", report)
+			}
+			if _, found := r.broken()["transport.json"]; found != (fault == "half-line") {
+				t.Errorf("%s: %v", fault, r.Findings())
 			}
 		})
 	}

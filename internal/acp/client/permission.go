@@ -30,8 +30,8 @@ type Decision struct {
 	No     bool
 }
 
-// A Policy decides. It may take its time; when ctx ends the turn has been
-// cancelled, and its decision no longer counts.
+// A Policy decides. It may take its time, but returns when ctx ends: then the
+// turn has been cancelled, and its decision no longer counts.
 type Policy func(ctx context.Context, p Permission) Decision
 
 // Deny says no to everything.
