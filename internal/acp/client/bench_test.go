@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"os"
 	"testing"
 
 	"roundtable/internal/acp/client"
@@ -29,5 +30,16 @@ func BenchmarkUpdates(b *testing.B) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "updates/s")
 	if len(c.Findings()) > 0 {
 		b.Error(c.Findings()[0])
+	}
+}
+
+// TestUpdatesPerSecond holds the figure that the documentation gives.
+func TestUpdatesPerSecond(t *testing.T) {
+	if os.Getenv("ROUNDTABLE_LONG") == "" {
+		t.Skip("a figure for a quiet machine: set ROUNDTABLE_LONG=1")
+	}
+	r := testing.Benchmark(BenchmarkUpdates)
+	if got := r.Extra["updates/s"]; got < 20_000 {
+		t.Errorf("%.0f updates/s", got)
 	}
 }
