@@ -11,19 +11,10 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-
-	"roundtable/internal/testy"
 )
 
 // asTesty makes this test binary the agent.
 const asTesty = "RUN_AS_TESTY"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asTesty) != "" {
-		os.Exit(testy.Main(os.Args[1:]))
-	}
-	os.Exit(m.Run())
-}
 
 // acpMain runs a command line of acp and returns its output and exit code.
 func acpMain(t *testing.T, args ...string) (string, int) {

@@ -51,9 +51,11 @@ func TestStopWhileWorking(t *testing.T) {
 	}
 	v.stop(t)
 	v = serving(t, s.data)
-	out, err := s.do(t, v.at, "ada", "POST", s.here("/proposals/"+proposal+"/apply"), key, args{"wait_seconds": 30})
-	if err == nil {
-		t.Errorf("another input under the same key: %v", out)
+	if _, err := s.do(t, v.at, "ada", "POST", s.here("/proposals/"+proposal+"/apply"), key, args{"reason": "another wish"}); err == nil {
+		t.Error("another input under the same key was taken")
+	}
+	if _, err := s.do(t, v.at, "ada", "POST", s.here("/proposals/"+proposal+"/apply"), key, args{"wait_seconds": 30}); err != nil {
+		t.Errorf("the same wish, waiting longer: %v", err)
 	}
 	s.idle(t)
 	s.head(t, v.at)

@@ -21,8 +21,8 @@ type rule struct {
 	marks            map[string]string // by role
 }
 
-// rules reads the document that tells people who may do what.
-func rules(t *testing.T) (all []rule, roles []string) {
+// ruled reads the document that tells people who may do what.
+func ruled(t *testing.T) (all []rule, roles []string) {
 	t.Helper()
 	b, err := os.ReadFile("../../docs/rights.md")
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *venue) members(t *testing.T, roles []string) (all []member) {
 func TestRightsOverTransports(t *testing.T) {
 	t.Parallel()
 	s := served(t)
-	all, roles := rules(t)
+	all, roles := ruled(t)
 	for _, m := range s.members(t, roles) {
 		for _, r := range all {
 			star := strings.Contains(strings.Join(slices.Collect(maps.Values(r.marks)), ""), "*")
@@ -187,7 +187,7 @@ func (c *session) reaches(t *testing.T, tool string) bool {
 func TestWithoutRight(t *testing.T) {
 	t.Parallel()
 	s := served(t)
-	all, _ := rules(t)
+	all, _ := ruled(t)
 	other := s.post(t, "", "/workspaces", args{"root": repository(t), "name": "other"}, 201).at("workspace", "workspace_id")
 	_, stranger := s.joinAs(t, "stranger", "human", "", other, "operator")
 	who, _ := s.joinAs(t, "leaver", "human", "", auth.AllWorkspaces, "admin", "auditor")

@@ -12,7 +12,7 @@ import (
 func TestNarrowedTokens(t *testing.T) {
 	t.Parallel()
 	s := served(t)
-	all, _ := rules(t)
+	all, _ := ruled(t)
 	other := s.post(t, "", "/workspaces", args{"root": repository(t), "name": "other"}, 201).at("workspace", "workspace_id")
 	who, _ := s.joinAs(t, "grace", "human", "", auth.AllWorkspaces, "admin", "auditor", "security")
 	narrowed := func(scope args) string { return s.token(t, args{"principal_id": who, "scope": scope}) }

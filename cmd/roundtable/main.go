@@ -96,9 +96,6 @@ func exitCode(t terminal, err error) int {
 	if err == nil {
 		return cli.Done
 	}
-	if e, ok := errors.AsType[ended](err); ok {
-		return int(e)
-	}
 	if exit, ok := errors.AsType[exitError](err); ok {
 		if exit.Msg != "" {
 			fmt.Fprintln(t.err, "roundtable:", exit.Msg)

@@ -7,6 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"roundtable/internal/runner"
+	"roundtable/internal/testy"
 )
 
 // asProgram in the environment makes the test binary be the program itself, so
@@ -22,6 +23,9 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(asProgram) != "" {
 		main()
+	}
+	if os.Getenv(asTesty) != "" {
+		os.Exit(testy.Main(os.Args[1:]))
 	}
 	// The race detector's wait at the end of a program is for its own threads'
 	// last words; the many short programs of these tests have none.

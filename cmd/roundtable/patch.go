@@ -203,11 +203,6 @@ func unsettled(t terminal, dir string) {
 	}
 }
 
-// ended is an error that was told already: the program ends with its code.
-type ended int
-
-func (e ended) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
 // writeNew writes a file that is not there yet, or to standard output.
 func writeNew(t terminal, file string, data []byte) (err error) {
 	if file == "" || file == "-" {

@@ -65,7 +65,7 @@ func (c *patchCheckCmd) tree(ctx context.Context, x fitting, v *verdict) error {
 // that ends the program so: as a wrong command line, or with an unknown
 // outcome.
 func verdictless(err error) error {
-	if _, told := errors.AsType[ended](err); err == nil || told {
+	if _, told := errors.AsType[exitError](err); err == nil || told {
 		return err
 	}
 	switch f, ok := errors.AsType[*fault.Error](err); {
@@ -314,7 +314,7 @@ func (r recovery) print(t terminal, asJSON bool) error {
 		}
 	}
 	if err == nil && r.Outcome == "needs_attention" {
-		return ended(cli.Failed)
+		return exitError{Code: cli.Failed}
 	}
 	return err
 }

@@ -141,7 +141,7 @@ func (v verdict) print(t terminal, asJSON bool) error {
 	case err != nil:
 		return fmt.Errorf("the answer cannot be written: %w", err)
 	case v.Outcome == "refused":
-		return ended(cli.Failed)
+		return exitError{Code: cli.Failed}
 	}
 	return nil
 }
