@@ -97,6 +97,10 @@ func (s *venue) workShapes(t *testing.T, coder string) (proposal string) {
 		t.Errorf("attach: %s", a)
 	}
 	s.get(t, "", "~/proposals/"+proposal+"/checks")
+	s.get(t, "", "~/proposals/"+proposal+"/patch").wants(t, "patch", "position")
+	s.get(t, "", "~/proposals/"+proposal+"/patch/files?limit=1").wants(t, "files", "next_cursor", "patch_digest", "position", "proposal_id", "revision")
+	s.get(t, "", "~/proposals/"+proposal+"/patch/diff").wants(t, "files", "next_cursor", "patch_digest", "position", "proposal_id", "revision")
+	s.get(t, "", "~/proposals/"+proposal+"/patch/diff?from=2").wants(t, "files", "from_revision", "next_cursor", "patch_digest", "position", "proposal_id", "revision")
 	s.get(t, "", "~/state")
 	return proposal
 }
