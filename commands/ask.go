@@ -2,7 +2,10 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"roundtable/domain"
 	"roundtable/events"
@@ -52,15 +55,41 @@ func (h *Handler) get(ctx context.Context, c op.Call, in proposalQuestion) (op.A
 	if !ok {
 		return op.Answer{}, fault.Errorf(fault.Internal, "internal", "a proposal was read as %T", v)
 	}
-	more := map[string]any{"gates": []wire.Gate{}, "appliable": false}
-	if p.Status != domain.Accepted && p.Status != domain.Rejected && p.Status != domain.Withdrawn {
-		g, err := h.explain(ctx, c, in)
-		if err != nil {
-			return op.Answer{}, err
-		}
-		more = map[string]any{"gates": g.Gates, "appliable": g.Appliable}
+	return op.Answer{Name: "proposal", Value: p, Position: position, More: h.gatesOf(ctx, c, p)}, nil
+}
+
+// gateFields are what an answer about a proposal holds besides it.
+func gateFields() map[string]*jsonschema.Schema {
+	return map[string]*jsonschema.Schema{"gates": op.SchemaOf[[]wire.Gate](), "appliable": {Type: "boolean"}}
+}
+
+// gatesOf answers the gates of a proposal that has not come to its end. That
+// they cannot be judged, as while the folder is away, is one gate in error: the
+// proposal can be read all the same.
+func (h *Handler) gatesOf(ctx context.Context, c op.Call, p wire.Proposal) map[string]any {
+	if p.Status == domain.Accepted || p.Status == domain.Rejected || p.Status == domain.Withdrawn {
+		return map[string]any{"gates": []wire.Gate{}, "appliable": false}
 	}
-	return op.Answer{Name: "proposal", Value: p, Position: position, More: more}, nil
+	g, err := h.explain(ctx, c, proposalQuestion{p.ID})
+	if err != nil {
+		why := "the gates cannot be judged now"
+		if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
+			why += ": " + f.Detail
+		}
+		g.Gates = []wire.Gate{{Gate: "patch", Status: "error", Because: []string{why}, Needs: []string{}, Next: []fault.Step{}}}
+	}
+	return map[string]any{"gates": g.Gates, "appliable": g.Appliable}
+}
+
+// proposed answers a proposal that was created or revised, with its gates.
+func proposed[C Command](h *Handler, o op.Op) op.Op {
+	return commanding(h, "proposal", o, op.OneOf[wire.Proposal]("proposal", gateFields()), func(ctx context.Context, c op.Call, _ C, r Result) (op.Answer, error) {
+		a, err := h.answer(ctx, c, "proposal", r)
+		if p, ok := a.Value.(wire.Proposal); ok {
+			a.More = h.gatesOf(ctx, c, p)
+		}
+		return a, err
+	})
 }
 
 // checkOf says which gate answers a check of patch_validate.
@@ -208,10 +237,16 @@ func actions(t domain.Transaction, r wire.Recovery) []wire.Action {
 		apply = wire.Action{Action: "apply", Possible: true, Why: "it is staged", Call: call("transaction.apply", tx)}
 	}
 	again := wire.Action{Action: "apply_again", Why: "it is " + t.State}
-	if t.State == domain.TxFailed && r.Journal != "attention" {
-		again = wire.Action{Action: "apply_again", Possible: true, Why: "the repository is as it was before; another transaction may try", Call: call("patch.apply", map[string]any{"proposal_id": t.Proposal})}
-	} else if t.State == domain.TxFailed {
+	switch {
+	case t.State != domain.TxFailed:
+	case r.Journal == "attention":
 		again.Why = "some paths wait for a person: both versions are kept"
+	case r.Journal == "committed" || r.Journal == "open":
+		again.Why = "the journal is " + r.Journal + ": the next start of the service settles it first"
+	case len(r.Paths) > 0 && r.Repository != "before":
+		again.Why = "its paths are not as they were before: " + r.Repository
+	default:
+		again = wire.Action{Action: "apply_again", Possible: true, Why: "nothing of it is in the repository; another transaction may try", Call: call("patch.apply", map[string]any{"proposal_id": t.Proposal})}
 	}
 	comp := wire.Action{Action: "compensate", Why: "it is " + t.State}
 	switch {

@@ -20,7 +20,7 @@ const (
 )
 
 // testers may test what is not theirs.
-var testers = []auth.Role{auth.Tester, auth.Orchestrator, auth.Operator, auth.Admin}
+var testers = []auth.Role{auth.Tester}
 
 func by(roles ...auth.Role) op.May { return op.May{Roles: roles} }
 
@@ -62,12 +62,12 @@ func (h *Handler) serverOps() []op.Op {
 func (h *Handler) proposalOps() []op.Op {
 	const p = ws + "/proposals/{proposal_id}"
 	return []op.Op{
-		command[CreateProposal, wire.Proposal](h, "proposal", op.Op{Route: "POST " + ws + "/proposals", Status: http.StatusCreated, Tool: true, May: by(auth.Implementer),
+		proposed[CreateProposal](h, op.Op{Route: "POST " + ws + "/proposals", Status: http.StatusCreated, Tool: true, May: by(auth.Implementer),
 			Doc: "Propose a change as a patch on the tree as it is; the answer's gates say what it still needs."}),
-		command[AttachPatch, wire.Proposal](h, "proposal", op.Op{Route: "POST " + p + "/revisions", Status: http.StatusCreated, Tool: true, May: by(auth.Implementer),
+		proposed[AttachPatch](h, op.Op{Route: "POST " + p + "/revisions", Status: http.StatusCreated, Tool: true, May: by(auth.Implementer),
 			Doc: "Replace the patch of your proposal by a new revision; votes and approvals on the old one become stale."}),
 		question(h, op.Op{Name: "proposal.get", Route: "GET " + p, Tool: true, Doc: "Read one proposal with its revisions, votes, approvals and gates.",
-			Out: op.OneOf[wire.Proposal]("proposal", map[string]*jsonschema.Schema{"gates": op.SchemaOf[[]wire.Gate](), "appliable": {Type: "boolean"}})}, h.get),
+			Out: op.OneOf[wire.Proposal]("proposal", gateFields())}, h.get),
 		command[RequestReview, wire.Proposal](h, "proposal", op.Op{Route: "POST " + p + "/request-review", Tool: true, May: by(auth.Implementer, auth.Orchestrator),
 			Doc: "Put a proposal up for review and start the tests it expects."}),
 		command[WithdrawProposal, wire.Proposal](h, "proposal", op.Op{Route: "POST " + p + "/withdraw", Tool: true, May: by(auth.Implementer),

@@ -143,24 +143,43 @@ func (c AttachPatch) decide(ctx context.Context, u *unit) ([]events.Payload, err
 		return nil, err
 	}
 	mine := events.ProposalRevisionAttached{AttachedBy: u.caller.Who.ID}
-	if _, err := p.Attach(mine, c.Expected); err != nil {
+	open, err := u.opened(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.Attach(mine, c.Expected, open); err != nil {
 		return nil, err // before the patch is looked at
 	}
 	e, err := u.revision(ctx, c.PatchInput)
 	if err != nil {
 		return nil, err
 	}
-	return p.Attach(e, c.Expected)
+	return p.Attach(e, c.Expected, open)
 }
 
-// proposal loads a proposal of the command's workspace and answers its id.
+// proposal loads a proposal of the command's workspace and answers its id. A
+// token that is narrowed to a task reaches only proposals of that task.
 func (u *unit) proposal(ctx context.Context, id string) (domain.Proposal, error) {
 	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(id))
 	if err != nil {
 		return p, err
 	}
 	u.ids["proposal"] = id
-	return p, p.In(u.caller.Workspace, id)
+	if err := p.In(u.caller.Workspace, id); err != nil {
+		return p, err
+	}
+	if task := u.caller.Who.Scope.Task; task != "" && p.Task != task {
+		return p, fault.Errorf(fault.Forbidden, "token_scope", "this token is narrowed to task %s, and %s is not of it", task, id)
+	}
+	return p, nil
+}
+
+// opened loads the transaction that p waits for, if there is one.
+func (u *unit) opened(ctx context.Context, p domain.Proposal) (t domain.Transaction, err error) {
+	if !p.Busy {
+		return t, nil
+	}
+	return load[domain.Transaction](ctx, u, events.TransactionStream(p.Transaction))
 }
 
 func (u *unit) claims(ctx context.Context) (domain.Claims, error) {
@@ -184,7 +203,7 @@ func (c RequestReview) decide(ctx context.Context, u *unit) ([]events.Payload, e
 	if err != nil || len(out) == 0 {
 		return nil, err
 	}
-	tests, err := u.startTests(p)
+	tests, err := u.startTests(ctx, p)
 	return append(out, tests...), err
 }
 
@@ -206,7 +225,11 @@ func (c WithdrawProposal) decide(ctx context.Context, u *unit) ([]events.Payload
 	if err != nil {
 		return nil, err
 	}
-	return p.Withdraw(u.caller.Who.ID, c.Reason, claims)
+	open, err := u.opened(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return p.Withdraw(u.caller.Who.ID, c.Reason, claims, open)
 }
 
 // RejectPatch turns a proposal down.
@@ -227,7 +250,11 @@ func (c RejectPatch) decide(ctx context.Context, u *unit) ([]events.Payload, err
 	if err != nil {
 		return nil, err
 	}
-	return p.Reject(u.caller.Who.ID, c.Reason, u.id("D"), claims)
+	open, err := u.opened(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return p.Reject(u.caller.Who.ID, c.Reason, u.id("D"), claims, open)
 }
 
 // facts gathers all that the gates of p are judged by. The candidate tree is

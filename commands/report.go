@@ -116,6 +116,20 @@ func (h *Handler) TestRun(ctx context.Context, id string) (domain.TestRun, error
 	return load[domain.TestRun](ctx, h.question(auth.Principal{}, ""), events.TestRunStream(id))
 }
 
+// Fenced checks that nobody else has come to hold what an apply rests on.
+func (h *Handler) Fenced(ctx context.Context, r events.TransactionApplyRequested) error {
+	u := h.question(auth.Principal{}, r.Workspace)
+	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(r.Proposal))
+	if err != nil {
+		return err
+	}
+	claims, err := u.claims(ctx)
+	if err != nil {
+		return err
+	}
+	return claims.Fenced(r.Fences, p.Authors(), u.now)
+}
+
 // Root returns the folder of a workspace.
 func (h *Handler) Root(ctx context.Context, workspace string) (string, error) {
 	return h.question(auth.Principal{}, workspace).root(ctx)

@@ -28,9 +28,13 @@ func (c CastVote) decide(ctx context.Context, u *unit) ([]events.Payload, error)
 	if err != nil {
 		return nil, err
 	}
+	open, err := u.opened(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	u.ids["vote"] = u.id("V")
 	return p.Vote(events.VoteCast{Vote: u.ids["vote"], Choice: c.Vote, Reason: c.Reason, Confidence: c.Confidence, Revision: c.Revision,
-		PolicyDigest: u.h.Policy.Digest()}, u.caller.Who, d)
+		PolicyDigest: u.h.Policy.Digest()}, u.caller.Who, d, open)
 }
 
 // RequestApproval asks people to decide something.
@@ -120,6 +124,10 @@ func (c verdict) is(ctx context.Context, u *unit, word string) ([]events.Payload
 	if err := a.In(u.caller.Workspace, c.Approval); err != nil {
 		return nil, err
 	}
+	open, err := u.opened(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	u.ids["approval"] = c.Approval
-	return a.Decide(events.ApprovalDecided{Verdict: word, Reason: c.Reason, Revision: c.Revision, By: u.caller.Who.ID, PolicyDigest: u.h.Policy.Digest()}, p)
+	return a.Decide(events.ApprovalDecided{Verdict: word, Reason: c.Reason, Revision: c.Revision, By: u.caller.Who.ID, PolicyDigest: u.h.Policy.Digest()}, p, open)
 }

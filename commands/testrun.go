@@ -20,7 +20,7 @@ type RunTest struct {
 	Command  string `json:"command" jsonschema:"split into words without a shell"`
 	Proposal string `json:"proposal_id,omitempty"`
 	Task     string `json:"task_id,omitempty"`
-	Timeout  int    `json:"timeout_seconds,omitempty" jsonschema:"default 600, at most 14400"`
+	Timeout  int    `json:"timeout_seconds,omitempty" jsonschema:"default 600, at most 14400" min:"1" max:"14400"`
 }
 
 // Name is the command's on the wire.
@@ -49,7 +49,7 @@ func (c RunTest) decide(ctx context.Context, u *unit) ([]events.Payload, error) 
 	}
 	e.Task = c.Task
 	u.ids["test_run"] = e.TestRun
-	return []events.Payload{e}, nil
+	return requested(e), nil
 }
 
 // mayTest lets an implementer who is no tester test only what they wrote.
@@ -81,14 +81,27 @@ func (u *unit) testRun(p domain.Proposal, command string, timeout int) (e events
 	return e, nil
 }
 
-// startTests requests a run of every expected test that none has answered.
-func (u *unit) startTests(p domain.Proposal) (out []events.Payload, err error) {
-	for _, command := range p.Untested() {
+// requested tells also the proposal, if the run is for one.
+func requested(e events.TestRunRequested) []events.Payload {
+	if e.Proposal == "" {
+		return []events.Payload{e}
+	}
+	return []events.Payload{e, events.ProposalTestRequested{Proposal: e.Proposal, TestRun: e.TestRun, Revision: e.Revision, Command: e.Command}}
+}
+
+// startTests requests a run of every expected test that none answers on the
+// candidate tree as it is now.
+func (u *unit) startTests(ctx context.Context, p domain.Proposal) (out []events.Payload, err error) {
+	f, err := u.facts(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, command := range p.Untested(f.Patch.Tree) {
 		e, err := u.testRun(p, command, 0)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, e)
+		out = append(out, requested(e)...)
 	}
 	return out, nil
 }
@@ -112,6 +125,12 @@ func (c CancelTest) decide(ctx context.Context, u *unit) ([]events.Payload, erro
 	if by := u.caller.Who; by.ID != t.Request.By && !by.Has(u.caller.Workspace, testers...) {
 		return nil, fault.Errorf(fault.Forbidden, "forbidden", "a run is cancelled by whoever asked for it, or by a tester")
 	}
+	var p domain.Proposal
+	if t.Request.Proposal != "" {
+		if p, err = u.proposal(ctx, t.Request.Proposal); err != nil {
+			return nil, err
+		}
+	}
 	u.ids["test_run"] = c.TestRun
-	return t.Cancel(u.caller.Who.ID)
+	return t.Cancel(u.caller.Who.ID, p)
 }

@@ -28,7 +28,7 @@ func (c OpenTransaction) decide(ctx context.Context, u *unit) ([]events.Payload,
 	if err != nil {
 		return nil, err
 	}
-	tests, err := u.startTests(p)
+	tests, err := u.startTests(ctx, p)
 	return append(out, tests...), err
 }
 

@@ -166,6 +166,22 @@ func (c Claims) Against(r Resource, holders []string, now time.Time) (Claim, boo
 	return Claim{}, false
 }
 
+// Fenced checks, just before files are changed, that nobody else has come to
+// hold what the claims behind fences had authorized.
+func (c Claims) Fenced(fences []events.Fence, authors []string, now time.Time) error {
+	for _, f := range fences {
+		r, err := ParseResource(f.Resource)
+		if err != nil {
+			return err
+		}
+		if o, taken := c.Against(r, authors, now); taken && o.Fence > f.Fence {
+			return fault.Errorf(fault.Conflict, "stale_fence", "claim %s on %s ended, and %s holds %s since", f.Claim, f.Resource, o.Holder, o.Resource.ID()).
+				With("paths", []string{r.Path})
+		}
+	}
+	return nil
+}
+
 // sorted returns the live claims in the order in which they were granted.
 func (c Claims) sorted() []Claim {
 	return slices.SortedFunc(maps.Values(c.Live), func(a, b Claim) int { return int(a.Fence - b.Fence) })

@@ -31,7 +31,8 @@ type Proposal struct {
 	Revisions                                              []Revision
 	Votes                                                  []events.VoteCast // in order of casting
 	Approvals                                              []Approval
-	Decisions                                              []events.ApprovalDecided // of all approvals, in order of happening
+	Decisions                                              []events.ApprovalDecided       // of all approvals, in order of happening
+	Running                                                []events.ProposalTestRequested // runs that have not ended
 	Tests                                                  []events.ProposalTested
 	Transaction                                            string // the one that is open, or that applied it
 	Busy                                                   bool   // a transaction is open
@@ -73,7 +74,10 @@ func (p Proposal) Evolve(e events.Payload) Proposal {
 		p.Busy = false
 	case events.ProposalAccepted:
 		p.Status, p.Busy = Accepted, false
+	case events.ProposalTestRequested:
+		p.Running = append(slices.Clip(p.Running), e)
 	case events.ProposalTested:
+		p.Running = slices.DeleteFunc(slices.Clone(p.Running), func(r events.ProposalTestRequested) bool { return r.TestRun == e.TestRun })
 		p.Tests = append(slices.Clip(p.Tests), e)
 	default:
 		return p.review(e)
@@ -131,21 +135,23 @@ func (p Proposal) Create(e events.ProposalCreated, first events.ProposalRevision
 }
 
 // Attach adds a revision, by the author or a co-author, on top of the newest;
-// its Risk is policy's word.
-func (p Proposal) Attach(e events.ProposalRevisionAttached, expected int) ([]events.Payload, error) {
+// its Risk is policy's word. A transaction that only waits to apply the older
+// one fails; open is that transaction, if there is one.
+func (p Proposal) Attach(e events.ProposalRevisionAttached, expected int, open Transaction) ([]events.Payload, error) {
+	freed, busy := p.free(open, "stale_revision", "the proposal has a newer revision")
 	switch n := p.Current().Number; {
 	case !slices.Contains(p.Authors(), e.AttachedBy):
 		return nil, fault.Errorf(fault.Forbidden, "not_author", "only the authors of %s can attach a revision to it", p.ID)
 	case p.Terminal():
 		return nil, p.illegal("proposal.attach_patch", "an accepted, rejected or withdrawn proposal takes no revision")
-	case p.Busy:
-		return nil, p.busy()
+	case busy != nil:
+		return nil, busy
 	case expected != n:
 		return nil, fault.Errorf(fault.Conflict, "stale_revision", "expected_revision is %d and the newest revision is %d", expected, n).
 			With("revision", n).Then("proposal.get", map[string]any{"proposal_id": p.ID}, "you", "read the newest revision, then attach on top of it")
 	}
 	e.Proposal, e.Number, e.Risk = p.ID, p.Current().Number+1, HigherRisk(p.Risk, e.Risk)
-	return []events.Payload{e}, nil
+	return append(freed, e), nil
 }
 
 // RequestReview puts p up for review. Repeating it changes nothing.
@@ -161,23 +167,40 @@ func (p Proposal) RequestReview(by string) ([]events.Payload, error) {
 	return nil, p.illegal("proposal.request_review", "it has come to its end")
 }
 
+// free ends the transaction that waits to apply p, so that p may change. One
+// that is applying cannot be ended: it is the fault.
+func (p Proposal) free(open Transaction, code, why string) ([]events.Payload, error) {
+	switch {
+	case !p.Busy:
+		return nil, nil
+	case open.State == TxApplying:
+		return nil, p.busy()
+	}
+	return []events.Payload{
+		events.TransactionFailed{Transaction: open.ID, Proposal: p.ID, Attempt: open.Attempt, Code: code, Detail: why},
+		events.ProposalTransactionFailed{Proposal: p.ID, Transaction: open.ID, Code: code},
+	}, nil
+}
+
 // Reject turns p down for good, with a reason, and releases its claims.
-func (p Proposal) Reject(by, reason, decision string, c Claims) ([]events.Payload, error) {
+func (p Proposal) Reject(by, reason, decision string, c Claims, open Transaction) ([]events.Payload, error) {
+	freed, busy := p.free(open, "proposal_rejected", "the proposal was rejected")
 	switch err := text("reason_md", reason, MaxReason, true); {
 	case err != nil:
 		return nil, err
 	case p.Terminal():
 		return nil, p.illegal("patch.reject", "it has come to its end")
-	case p.Busy:
-		return nil, p.busy()
+	case busy != nil:
+		return nil, busy
 	}
-	return p.end(c, "proposal_rejected",
+	return p.end(c, "proposal_rejected", append(freed,
 		events.ProposalRejected{Proposal: p.ID, By: by, Reason: reason},
-		events.DecisionRecorded{Decision: decision, Workspace: p.Workspace, Proposal: p.ID, Task: p.Task, Word: "rejected", Rationale: reason, By: by}), nil
+		events.DecisionRecorded{Decision: decision, Workspace: p.Workspace, Proposal: p.ID, Task: p.Task, Word: "rejected", Rationale: reason, By: by})...), nil
 }
 
 // Withdraw takes p back, by its author, and releases its claims.
-func (p Proposal) Withdraw(by, reason string, c Claims) ([]events.Payload, error) {
+func (p Proposal) Withdraw(by, reason string, c Claims, open Transaction) ([]events.Payload, error) {
+	freed, busy := p.free(open, "proposal_withdrawn", "the proposal was withdrawn")
 	switch err := text("reason_md", reason, MaxReason, false); {
 	case err != nil:
 		return nil, err
@@ -187,10 +210,10 @@ func (p Proposal) Withdraw(by, reason string, c Claims) ([]events.Payload, error
 		return nil, nil
 	case p.Terminal():
 		return nil, p.illegal("proposal.withdraw", "it has come to its end")
-	case p.Busy:
-		return nil, p.busy()
+	case busy != nil:
+		return nil, busy
 	}
-	return p.end(c, "proposal_withdrawn", events.ProposalWithdrawn{Proposal: p.ID, By: by, Reason: reason}), nil
+	return p.end(c, "proposal_withdrawn", append(freed, events.ProposalWithdrawn{Proposal: p.ID, By: by, Reason: reason})...), nil
 }
 
 // end adds the release of what p had claimed to what ends it.
@@ -215,7 +238,7 @@ var allowedOps = map[string][]string{
 
 func (p Proposal) illegal(op, why string) error {
 	f := fault.Errorf(fault.Conflict, "illegal_proposal_transition", "%s is not possible while %s is %s: %s", op, p.ID, p.Status, why).
-		With("status", p.Status).With("allowed", append([]string{}, allowedOps[p.Status]...))
+		With("proposal_status", p.Status).With("allowed", append([]string{}, allowedOps[p.Status]...))
 	if !p.Terminal() {
 		f.Then("proposal.explain", map[string]any{"proposal_id": p.ID}, "you", "see what the proposal waits for")
 	}

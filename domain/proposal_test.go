@@ -41,21 +41,22 @@ func TestTransitions(t *testing.T) {
 		Withdrawn:         proposed(events.ProposalWithdrawn{}),
 		"busy":            proposed(events.ProposalTransactionOpened{Transaction: "TX"}),
 	}
+	applying := Transaction{ID: "TX", State: TxApplying}
 	ops := map[string]func(Proposal) ([]events.Payload, error){
 		"request": func(p Proposal) ([]events.Payload, error) { return p.RequestReview("ann") },
 		"attach": func(p Proposal) ([]events.Payload, error) {
-			return p.Attach(events.ProposalRevisionAttached{AttachedBy: "ann"}, 1)
+			return p.Attach(events.ProposalRevisionAttached{AttachedBy: "ann"}, 1, applying)
 		},
-		"reject":   func(p Proposal) ([]events.Payload, error) { return p.Reject("bob", "no", "D", Claims{}) },
-		"withdraw": func(p Proposal) ([]events.Payload, error) { return p.Withdraw("ann", "", Claims{}) },
+		"reject":   func(p Proposal) ([]events.Payload, error) { return p.Reject("bob", "no", "D", Claims{}, applying) },
+		"withdraw": func(p Proposal) ([]events.Payload, error) { return p.Withdraw("ann", "", Claims{}, applying) },
 		"vote": func(p Proposal) ([]events.Payload, error) {
-			return p.Vote(events.VoteCast{Choice: "approve", Reason: "fine"}, people.Principals["rob"], people)
+			return p.Vote(events.VoteCast{Choice: "approve", Reason: "fine"}, people.Principals["rob"], people, applying)
 		},
 		"open": func(p Proposal) ([]events.Payload, error) { return p.Open("TX", "bob", noon) },
 	}
 	allowed := map[string]string{
 		Pending: "request attach reject withdraw vote open", InReview: "request attach reject withdraw vote open",
-		RevisionRequested: "attach reject withdraw vote open", Accepted: "", Rejected: "", Withdrawn: "withdraw", "busy": "request vote",
+		RevisionRequested: "attach reject withdraw vote open", Accepted: "", Rejected: "", Withdrawn: "withdraw", "busy": "request",
 	}
 	for state, p := range states {
 		for name, op := range ops {
@@ -74,7 +75,7 @@ func TestAttachNeedsTheNewest(t *testing.T) {
 		expected int
 		code     string
 	}{{"ann", 1, ""}, {"ann", 0, "stale_revision"}, {"ann", 2, "stale_revision"}, {"bob", 1, "not_author"}} {
-		_, err := proposed().Attach(events.ProposalRevisionAttached{AttachedBy: x.by}, x.expected)
+		_, err := proposed().Attach(events.ProposalRevisionAttached{AttachedBy: x.by}, x.expected, Transaction{})
 		if x.code == "" && err != nil || x.code != "" && fault.CodeOf(err) != x.code {
 			t.Errorf("%+v: %v", x, err)
 		}
@@ -158,18 +159,22 @@ func TestTestsGate(t *testing.T) {
 		happened []events.Payload
 		want     string
 	}{
-		"no run":           {nil, "waiting"},
-		"passed":           {[]events.Payload{ran("passed", "T", "namespace", 1)}, "passed"},
-		"failed":           {[]events.Payload{ran("failed", "T", "namespace", 1)}, "failed"},
-		"error":            {[]events.Payload{ran("error", "T", "namespace", 1)}, "waiting"},
-		"interrupted":      {[]events.Payload{ran("interrupted", "T", "namespace", 1)}, "waiting"},
-		"timed out":        {[]events.Payload{ran("timed_out", "T", "namespace", 1)}, "failed"},
-		"another tree":     {[]events.Payload{ran("passed", "U", "namespace", 1)}, "waiting"},
-		"another revision": {[]events.Payload{ran("passed", "T", "namespace", 0)}, "waiting"},
-		"flaky":            {[]events.Payload{ran("passed", "T", "namespace", 1), ran("failed", "T", "namespace", 1)}, "failed"},
-		"no isolation":     {[]events.Payload{ran("passed", "T", "none", 1)}, "failed"},
-		"unknown level":    {[]events.Payload{ran("passed", "T", "", 1)}, "failed"},
-		"least isolation":  {[]events.Payload{ran("passed", "T", "process", 1)}, "passed"},
+		"no run":            {nil, "waiting"},
+		"passed":            {[]events.Payload{ran("passed", "T", "namespace", 1)}, "passed"},
+		"failed":            {[]events.Payload{ran("failed", "T", "namespace", 1)}, "failed"},
+		"error":             {[]events.Payload{ran("error", "T", "namespace", 1)}, "waiting"},
+		"interrupted":       {[]events.Payload{ran("interrupted", "T", "namespace", 1)}, "waiting"},
+		"timed out":         {[]events.Payload{ran("timed_out", "T", "namespace", 1)}, "failed"},
+		"another tree":      {[]events.Payload{ran("passed", "U", "namespace", 1)}, "waiting"},
+		"another revision":  {[]events.Payload{ran("passed", "T", "namespace", 0)}, "waiting"},
+		"flaky":             {[]events.Payload{ran("passed", "T", "namespace", 1), ran("failed", "T", "namespace", 1)}, "failed"},
+		"late, then passed": {[]events.Payload{ran("timed_out", "T", "namespace", 1), ran("passed", "T", "namespace", 1)}, "passed"},
+		"weak, then passed": {[]events.Payload{ran("passed", "T", "namespace", 1), ran("passed", "T", "none", 1)}, "passed"},
+		"queued":            {[]events.Payload{events.ProposalTestRequested{TestRun: "TR2", Revision: 1, Command: "go test"}}, "waiting"},
+		"no tree":           {[]events.Payload{ran("error", "", "", 1)}, "waiting"},
+		"no isolation":      {[]events.Payload{ran("passed", "T", "none", 1)}, "failed"},
+		"unknown level":     {[]events.Payload{ran("passed", "T", "", 1)}, "failed"},
+		"least isolation":   {[]events.Payload{ran("passed", "T", "process", 1)}, "passed"},
 	} {
 		g := testsGate(Facts{Proposal: proposed(x.happened...), Policy: policy.Default(), Patch: PatchFacts{Tree: "T"}})
 		if g.Status != x.want {
@@ -186,11 +191,61 @@ func TestEndReleases(t *testing.T) {
 		"wider": {ID: "wider", Resource: Resource{Kind: "directory"}, Type: "write", Holder: "ann", Fence: 2},
 		"bobs":  {ID: "bobs", Resource: FileResource("a"), Type: "read", Holder: "bob", Fence: 3},
 	}}
-	es, err := proposed().Withdraw("ann", "", c)
+	es, err := proposed().Withdraw("ann", "", c, Transaction{})
 	if err != nil || len(es) != 2 {
 		t.Fatal(es, err)
 	}
 	if r, ok := es[1].(events.ClaimReleased); !ok || r.Claim != "own" || r.Cause != "proposal_withdrawn" {
 		t.Errorf("%+v", es[1])
+	}
+}
+
+// TestFreed: a transaction that only waits does not hold its proposal fast; it
+// fails, and says why.
+func TestFreed(t *testing.T) {
+	staged := Transaction{ID: "TX", State: TxStaged}
+	p := proposed(events.ProposalTransactionOpened{Transaction: "TX"})
+	for code, op := range map[string]func() ([]events.Payload, error){
+		"stale_revision": func() ([]events.Payload, error) {
+			return p.Attach(events.ProposalRevisionAttached{AttachedBy: "ann"}, 1, staged)
+		},
+		"proposal_rejected":  func() ([]events.Payload, error) { return p.Reject("bob", "no", "D", Claims{}, staged) },
+		"proposal_withdrawn": func() ([]events.Payload, error) { return p.Withdraw("ann", "", Claims{}, staged) },
+	} {
+		es, err := op()
+		if err != nil || len(es) < 3 {
+			t.Errorf("%s: %v, %v", code, es, err)
+			continue
+		}
+		if f, ok := es[0].(events.TransactionFailed); !ok || f.Code != code || f.Transaction != "TX" {
+			t.Errorf("%s: first %+v", code, es[0])
+		}
+		q := p
+		for _, e := range es[1:3] {
+			q = q.Evolve(e)
+		}
+		if q.Busy {
+			t.Errorf("%s: still busy", code)
+		}
+	}
+}
+
+func TestUntested(t *testing.T) {
+	ran := func(state, tree string) events.Payload {
+		return events.ProposalTested{TestRun: "TR", Revision: 1, Command: "go test", State: state, Tree: tree}
+	}
+	asked := events.ProposalTestRequested{TestRun: "TR", Revision: 1, Command: "go test"}
+	for name, x := range map[string]struct {
+		happened []events.Payload
+		missing  bool
+	}{
+		"nothing": {nil, true}, "asked for": {[]events.Payload{asked}, false}, "passed": {[]events.Payload{asked, ran("passed", "T")}, false},
+		"failed": {[]events.Payload{asked, ran("failed", "T")}, false}, "cancelled": {[]events.Payload{asked, ran("cancelled", "T")}, true},
+		"interrupted": {[]events.Payload{asked, ran("interrupted", "T")}, true}, "on another tree": {[]events.Payload{asked, ran("passed", "U")}, true},
+		"before a tree": {[]events.Payload{asked, ran("cancelled", "")}, true},
+	} {
+		if got := len(proposed(x.happened...).Untested("T")) > 0; got != x.missing {
+			t.Errorf("%s: missing is %v", name, got)
+		}
 	}
 }

@@ -71,8 +71,10 @@ func (p Proposal) Eligible(who auth.Principal, d Directory) string {
 	return ""
 }
 
-// Vote takes a reviewer's word on a revision; 0 stands for the newest.
-func (p Proposal) Vote(e events.VoteCast, who auth.Principal, d Directory) ([]events.Payload, error) {
+// Vote takes a reviewer's word on a revision; 0 stands for the newest. While
+// open, the transaction that p waits for, is being applied it would come too
+// late.
+func (p Proposal) Vote(e events.VoteCast, who auth.Principal, d Directory, open Transaction) ([]events.Payload, error) {
 	now := p.Current()
 	switch err := firstOf(oneOf("vote", e.Choice, votes...), text("reason_md", e.Reason, MaxReason, true)); {
 	case err != nil:
@@ -81,6 +83,8 @@ func (p Proposal) Vote(e events.VoteCast, who auth.Principal, d Directory) ([]ev
 		return nil, fault.Errorf(fault.Invalid, "invalid_field", "confidence is from 0 to 1").At("/confidence", "out of bounds")
 	case p.Terminal():
 		return nil, p.illegal("vote.cast", "it has come to its end")
+	case p.Busy && open.State == TxApplying:
+		return nil, p.busy()
 	case e.Revision != 0 && e.Revision != now.Number:
 		return nil, p.stale(e.Revision)
 	}
@@ -136,8 +140,8 @@ func (a Approval) In(workspace, id string) error {
 }
 
 // Decide takes a person's word on a; of one about a proposal, p is that one.
-// Nobody decides about a proposal they wrote.
-func (a Approval) Decide(e events.ApprovalDecided, p Proposal) ([]events.Payload, error) {
+// Nobody decides about a proposal they wrote, or that is being applied by open.
+func (a Approval) Decide(e events.ApprovalDecided, p Proposal, open Transaction) ([]events.Payload, error) {
 	err := text("reason_md", e.Reason, MaxReason, e.Verdict != "approved")
 	if err != nil {
 		return nil, err
@@ -150,6 +154,8 @@ func (a Approval) Decide(e events.ApprovalDecided, p Proposal) ([]events.Payload
 	switch {
 	case p.Terminal():
 		return nil, p.illegal("approval.decide", "it has come to its end")
+	case p.Busy && open.State == TxApplying:
+		return nil, p.busy()
 	case slices.Contains(p.Authors(), e.By):
 		return nil, fault.Errorf(fault.Forbidden, "own_proposal", "nobody decides about a proposal they wrote")
 	case e.Revision != 0 && e.Revision != now.Number, e.Revision == 0 && a.Revision != now.Number:

@@ -32,42 +32,52 @@ func testsGate(f Facts) Gate {
 	return g
 }
 
+// testStatus says how one command stands on the candidate tree. A run that
+// ended without a word on the tree (error, cancelled, interrupted) says
+// nothing; a later pass answers one that ran out of time.
 func testStatus(f Facts, command string) (status, why string) {
 	p := f.Proposal
-	var last *events.ProposalTested
-	passed, other := false, false
+	found := map[string]events.ProposalTested{} // the newest of each state, on this tree
+	elsewhere := ""
 	for _, t := range p.Tests {
-		if t.Command != command || t.Revision != p.Current().Number {
-			continue
-		}
-		if t.Tree != f.Patch.Tree {
-			if last == nil {
-				status, why = "waiting", fmt.Sprintf("%s ran on tree %.12s, and the candidate tree is %.12s now", t.TestRun, t.Tree, f.Patch.Tree)
-			}
-			continue
-		}
-		last = &t
-		if t.State == Passed {
-			passed = true
-		} else if t.State == "failed" || t.State == "timed_out" {
-			other = true
+		switch {
+		case t.Command != command || t.Revision != p.Current().Number:
+		case t.Tree == "" || t.Tree != f.Patch.Tree:
+			elsewhere = t.Tree
+		case t.State == Passed && !f.Policy.Isolated(t.Isolation):
+			found["weak"] = t
+		default:
+			found[t.State] = t
 		}
 	}
+	has := func(state string) bool { return found[state].TestRun != "" }
+	said := func(state, how string) string { return found[state].TestRun + " " + how }
 	switch {
-	case last == nil && status != "":
-		return status, why
-	case last == nil:
-		return "waiting", "no verified run on the candidate tree has ended"
-	case passed && other:
+	case has(Passed) && has("failed"):
 		return "failed", "flaky: it passed and failed on one tree"
-	case other:
-		return "failed", fmt.Sprintf("%s %s", last.TestRun, last.State)
-	case !passed:
-		return "waiting", fmt.Sprintf("%s ended as %s", last.TestRun, last.State)
-	case !f.Policy.Isolated(last.Isolation):
-		return "failed", fmt.Sprintf("%s passed at isolation %s, and policy wants at least %s", last.TestRun, last.Isolation, f.Policy.MinIsolation)
+	case has("failed"):
+		return "failed", said("failed", "failed")
+	case has(Passed):
+		t := found[Passed]
+		return "passed", fmt.Sprintf("%s passed on tree %.12s at isolation %s", t.TestRun, t.Tree, t.Isolation)
+	case p.testing(command):
+		return "waiting", "a run is queued or running"
+	case has("weak"):
+		return "failed", said("weak", fmt.Sprintf("passed at isolation %s, and policy wants at least %s", found["weak"].Isolation, f.Policy.MinIsolation))
+	case has("timed_out"):
+		return "failed", said("timed_out", "ran out of time")
+	case elsewhere != "":
+		return "waiting", fmt.Sprintf("it ran on tree %.12s, and the candidate tree is %.12s now", elsewhere, f.Patch.Tree)
 	}
-	return "passed", fmt.Sprintf("%s passed on tree %.12s at isolation %s", last.TestRun, last.Tree, last.Isolation)
+	return "waiting", "no verified run on the candidate tree has said passed or failed"
+}
+
+// testing reports whether a run of the command on the newest revision has not
+// ended.
+func (p Proposal) testing(command string) bool {
+	return slices.ContainsFunc(p.Running, func(r events.ProposalTestRequested) bool {
+		return r.Command == command && r.Revision == p.Current().Number
+	})
 }
 
 // Tested reports whether any run of the newest revision has ended: only then
@@ -76,11 +86,13 @@ func (p Proposal) Tested() bool {
 	return len(p.ExpectedTests) > 0 && slices.ContainsFunc(p.Tests, func(t events.ProposalTested) bool { return t.Revision == p.Current().Number })
 }
 
-// Untested returns the expected tests of which no run on the newest revision
-// has ended.
-func (p Proposal) Untested() (commands []string) {
+// Untested returns the expected tests that no run answers or is about to
+// answer on tree, the candidate tree of the newest revision.
+func (p Proposal) Untested(tree string) (commands []string) {
 	for _, c := range p.ExpectedTests {
-		if !slices.ContainsFunc(p.Tests, func(t events.ProposalTested) bool { return t.Command == c && t.Revision == p.Current().Number }) {
+		if !p.testing(c) && !slices.ContainsFunc(p.Tests, func(t events.ProposalTested) bool {
+			return t.Command == c && t.Revision == p.Current().Number && t.Tree == tree && (t.State == Passed || t.State == "failed")
+		}) {
 			commands = append(commands, c)
 		}
 	}

@@ -62,8 +62,8 @@ func (t TestRun) Start(tree string) []events.Payload {
 }
 
 // Cancel asks for the end of t. Repeating it changes nothing. A run that was
-// not begun ends at once.
-func (t TestRun) Cancel(by string) ([]events.Payload, error) {
+// not begun ends at once, and p, the proposal that it is for, is told.
+func (t TestRun) Cancel(by string, p Proposal) ([]events.Payload, error) {
 	switch {
 	case t.Done():
 		return nil, fault.Errorf(fault.Conflict, "test_run_ended", "test run %s has ended: %s", t.Request.TestRun, t.State).With("state", t.State)
@@ -72,7 +72,7 @@ func (t TestRun) Cancel(by string) ([]events.Payload, error) {
 	}
 	out := []events.Payload{events.TestRunCancelRequested{TestRun: t.Request.TestRun, By: by}}
 	if t.State == Queued {
-		out = append(out, events.TestRunFinished{TestRun: t.Request.TestRun, State: Cancelled, Reason: "cancelled before it began", Summary: NoOutput})
+		out = append(out, t.Finish(events.TestRunFinished{TestRun: t.Request.TestRun, State: Cancelled, Reason: "cancelled before it began", Summary: NoOutput}, p)...)
 	}
 	return out, nil
 }
@@ -86,7 +86,7 @@ func (t TestRun) Finish(e events.TestRunFinished, p Proposal) []events.Payload {
 		return nil
 	}
 	out := []events.Payload{e}
-	if p.ID == "" || e.Tree == "" {
+	if p.ID == "" {
 		return out
 	}
 	return append(out, p.RecordTest(events.ProposalTested{Proposal: p.ID, TestRun: e.TestRun, Revision: t.Request.Revision,

@@ -111,8 +111,17 @@ type ProposalAccepted struct {
 	Revision    int    `json:"revision"`
 }
 
+// ProposalTestRequested means: a run of one command on the candidate tree of a
+// revision was asked for and has not ended.
+type ProposalTestRequested struct {
+	Proposal string `json:"proposal_id"`
+	TestRun  string `json:"test_run_id"`
+	Revision int    `json:"revision"`
+	Command  string `json:"command"`
+}
+
 // ProposalTested means: a verified run of one command on the candidate tree of
-// a revision has ended.
+// a revision has ended. It has no tree if it ended before one was made.
 type ProposalTested struct {
 	Proposal  string `json:"proposal_id"`
 	TestRun   string `json:"test_run_id"`
@@ -135,4 +144,5 @@ func (e ProposalWithdrawn) Stream() Stream         { return ProposalStream(e.Pro
 func (e ProposalTransactionOpened) Stream() Stream { return ProposalStream(e.Proposal) }
 func (e ProposalTransactionFailed) Stream() Stream { return ProposalStream(e.Proposal) }
 func (e ProposalAccepted) Stream() Stream          { return ProposalStream(e.Proposal) }
+func (e ProposalTestRequested) Stream() Stream     { return ProposalStream(e.Proposal) }
 func (e ProposalTested) Stream() Stream            { return ProposalStream(e.Proposal) }

@@ -31,6 +31,7 @@ var types = index(
 	of[ProposalTransactionOpened]("proposal.transaction_opened"),
 	of[ProposalTransactionFailed]("proposal.transaction_failed"),
 	of[ProposalAccepted]("proposal.accepted"),
+	of[ProposalTestRequested]("proposal.test_requested"),
 	of[ProposalTested]("proposal.tested"),
 	of[VoteCast]("vote.cast"),
 	of[DecisionRecorded]("decision.recorded"),

@@ -104,6 +104,9 @@ func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.Transacti
 	// From here on the attempt goes on to its end, whatever happens to ctx.
 	ctx = context.WithoutCancel(ctx)
 	receipt, err := space.Apply(ctx, r.Transaction, r.Attempt, repo.Plan{Changes: changes})
+	if err != nil && committed {
+		return err // it is applied, whatever keeps the receipt from being read: never a failure
+	}
 	if err != nil {
 		return a.giveUp(ctx, j, r, err)
 	}
@@ -125,9 +128,12 @@ func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.Transacti
 }
 
 // plan judges once more, on the files as they are now, what the gates judged:
-// the paths must have the base's states, and the tree must be one that was
-// tested.
+// nobody else may have come to hold the resources, the paths must have the
+// base's states, and the tree must be one that was tested.
 func (a Applier) plan(ctx context.Context, r events.TransactionApplyRequested, root string, space *repo.Workspace) (changes []patch.Change, before string, err error) {
+	if err := a.Handler.Fenced(ctx, r); err != nil {
+		return nil, "", err
+	}
 	data, err := a.Handler.World.Kept(ctx, r.PatchDigest)
 	if err != nil {
 		return nil, "", err

@@ -35,6 +35,8 @@ func (v *Views) run(ctx context.Context, p Projector) error {
 		v.goesOn(p)
 		why, err := v.follow(ctx, p)
 		switch {
+		case ctx.Err() != nil: // told to stop, perhaps while it began
+			return nil
 		case err != nil:
 			return fmt.Errorf("projector %s: %w", p.Name, err)
 		case why == nil: // ctx has ended
