@@ -15,7 +15,7 @@ import (
 
 // notShown lists the events that no projector shows, each with the reason.
 var notShown = map[string]string{
-	"ProposalTestRequested":             "the test run itself is shown",
+	"proposal.test_requested":           "the test run itself is shown",
 	"approval.filed":                    "it says in which stream the request stands, which approval.requested has told already",
 	"decision.recorded":                 "decisions are read in the history; there is no list of them yet",
 	"proposal.transaction_failed":       "transaction.failed of the same append says it",

@@ -85,13 +85,13 @@ func (s *venue) workShapes(t *testing.T, coder string) (proposal string) {
 	}
 	a = s.post(t, coder, "~/proposals", args{"title": " one ", "summary_md": "two", "patch": diffWrong, "task_id": task, "risk": "high",
 		"expected_tests": []string{"git hash-object a.txt"}}, 201)
-	a.wants(t, "position", "proposal")
+	a.wants(t, "appliable", "gates", "position", "proposal")
 	if a.at("proposal", "title") != "one" || a.at("proposal", "revision") != "1" {
 		t.Errorf("create: %s", a)
 	}
 	proposal = a.at("proposal", "proposal_id")
 	a = s.post(t, coder, "~/proposals/"+proposal+"/revisions", args{"patch": diffA, "expected_revision": 1}, 201)
-	a.wants(t, "position", "proposal")
+	a.wants(t, "appliable", "gates", "position", "proposal")
 	revisions := list(a.body["proposal"].(map[string]any), "revisions")
 	if len(revisions) != 2 || text(revisions[1], "number") != "2" {
 		t.Errorf("attach: %s", a)
