@@ -193,7 +193,7 @@ func TestGit(t *testing.T) {
 	t.Parallel()
 	rounds, seed := roundsFrom(120, 20_000, 1)
 	r := newRepo(t)
-	applied, ambiguous, refusedByGit := 0, 0, 0
+	applied, ambiguous, refusedByGit, kept := 0, 0, 0, 0
 	for i := range rounds {
 		if i > 0 && i%1000 == 0 {
 			t.Logf("%d rounds, %d applied alike", i, applied)
@@ -225,6 +225,9 @@ func TestGit(t *testing.T) {
 		applied++
 		canonical := roundTrip(t, res, tree)
 		tree.Apply(res)
+		if !undoes(t, m, tree, old) {
+			kept++
+		}
 		if got := listing(files(tree)); got != want {
 			t.Errorf("seed %d: git %s: we have\n%sgit has\n%s%s", seed+uint64(i), m.named, got, want, m.data)
 		}
@@ -237,10 +240,32 @@ func TestGit(t *testing.T) {
 			t.Errorf("seed %d: what we write gives git\n%swant\n%s%s", seed+uint64(i), got, want, canonical)
 		}
 	}
-	t.Logf("%d rounds: %d applied alike, %d ambiguous without prefix, %d refused by git", rounds, applied, ambiguous, refusedByGit)
+	t.Logf("%d rounds: %d applied alike, %d ambiguous without prefix, %d refused by git, %d that do not tell the way back", rounds, applied, ambiguous, refusedByGit, kept)
+	if kept > rounds/10 {
+		t.Errorf("%d of %d patches could not be undone", kept, rounds)
+	}
 	if applied < rounds*8/10 {
 		t.Errorf("only %d of %d rounds compared anything", applied, rounds)
 	}
+}
+
+// undoes takes the patch back from the tree after it alone, which must give the
+// tree before; false if that is refused.
+func undoes(t testing.TB, m made, after *patch.MapTree, old map[string]file) bool {
+	t.Helper()
+	back, err := undone(t, m.data, m.o, mapTree(files(after)))
+	var refusal *patch.Refusal
+	if errors.As(err, &refusal) {
+		t.Logf("git %s: %v", m.named, err)
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := listing(files(back)), listing(old); got != want {
+		t.Errorf("git %s is taken back to\n%swas\n%s%s", m.named, got, want, m.data)
+	}
+	return true
 }
 
 func apply(data []byte, o patch.Options, tree patch.Tree) (*patch.Result, error) {

@@ -164,6 +164,11 @@ func TestMutations(t *testing.T) {
 // always holds.
 func check(t rapid.TB, data []byte, o patch.Options, tree *patch.MapTree) {
 	t.Helper()
+	if _, err := patch.Undo(data, o, tree); err != nil {
+		if refused := new(patch.Refusal); !errors.As(err, &refused) {
+			t.Fatalf("undo is not refused but fails: %v", err)
+		}
+	}
 	p, err := patch.Parse(data, o)
 	var res *patch.Result
 	if err == nil {
