@@ -117,7 +117,7 @@ func (h *Handler) patch(ctx context.Context, c op.Call, in patchQuestion) (op.An
 		return op.Answer{}, err
 	}
 	out := wire.Patch{Proposal: p.ID, Revision: r.Number, Newest: r.Number == p.Current().Number, Digest: r.PatchDigest, Bytes: page.Bytes,
-		Base: wire.Base{Commit: r.Base.Commit, PathsDigest: r.Base.PathsDigest}, Changed: []string{}, Notes: page.Notes, Files: len(page.Files)}
+		Base: wire.Base{Commit: r.Base.Commit, PathsDigest: r.Base.PathsDigest}, Changed: []string{}, Notes: page.Notes, NotesAll: page.Found, Files: len(page.Files)}
 	for _, f := range page.Files {
 		out.Added, out.Removed = out.Added+f.Added, out.Removed+f.Removed
 		if f.Binary {

@@ -104,7 +104,7 @@ func TestPreview(t *testing.T) {
 	in := map[string]any{"proposal_id": id}
 	one := seen[onePatch](x, "proposal.patch", in).Patch
 	if one.Digest != patch.Digest([]byte(several)) || one.Bytes != int64(len(several)) || one.Files != 3 || one.Added != 3 || one.Removed != 1 || one.Binaries != 1 ||
-		one.Stale || one.Head == "" || one.Head != one.Base.Commit || !one.Newest || len(one.Notes) != 1 || one.Notes[0].Kind != "review.bidi" {
+		one.Stale || one.Head == "" || one.Head != one.Base.Commit || !one.Newest || len(one.Notes) != 1 || one.NotesAll != 1 || one.Notes[0].Kind != "review.bidi" {
 		t.Errorf("%+v", one)
 	}
 	raw := seen[commands.RawPatch](x, "proposal.patch_raw", in)
@@ -339,5 +339,36 @@ func TestPreviewScope(t *testing.T) {
 				t.Errorf("%s by %s: %v, want %s", name, who, err, want)
 			}
 		}
+	}
+}
+
+// TestPreviewBounds: however many findings there are, an answer names some and
+// counts all; a page of long lines ends before its lines are many.
+func TestPreviewBounds(t *testing.T) {
+	const n = 3000
+	long := "+\u202e" + strings.Repeat("x", 4000) + "\n"
+	x, id := preview(t, fmt.Sprintf("--- /dev/null\n+++ b/f\n@@ -0,0 +1,%d @@\n%s", n, strings.Repeat(long, n)))
+	in := map[string]any{"proposal_id": id}
+	if p := seen[onePatch](x, "proposal.patch", in).Patch; len(p.Notes) != 100 || p.NotesAll != n {
+		t.Errorf("%d of %d notes", len(p.Notes), p.NotesAll)
+	}
+	in["limit"] = 5000
+	lines := 0
+	for pages := 1; ; pages++ {
+		p := seen[files](x, "proposal.patch_diff", in)
+		size := 0
+		for _, l := range p.Files[0].Hunks[0].Lines {
+			lines, size = lines+1, size+len(l.Text)
+		}
+		if size > 2<<20+4100 {
+			t.Fatalf("a page of %d bytes", size)
+		}
+		if p.Next == nil {
+			break
+		}
+		in["cursor"] = *p.Next
+	}
+	if lines != n {
+		t.Errorf("%d lines, want %d", lines, n)
 	}
 }

@@ -59,7 +59,8 @@ type PatchPlace struct{ File, Hunk, Line int }
 type PatchPage struct {
 	Bytes int64 // of the whole patch
 	Files []wire.PatchFile
-	Notes []wire.PatchNote // of the whole patch
+	Notes []wire.PatchNote // of the whole patch, the first of them
+	Found int              // how many notes there are in all
 	Next  *PatchPlace      // of the page after; nil: this is the last
 }
 

@@ -16,7 +16,8 @@ type Patch struct {
 	Added    int         `json:"added_lines"`
 	Removed  int         `json:"removed_lines"`
 	Binaries int         `json:"binary_files"`
-	Notes    []PatchNote `json:"notes"` // findings in added lines
+	Notes    []PatchNote `json:"notes"`      // findings in added lines, the first of them
+	NotesAll int         `json:"note_count"` // all of them
 }
 
 // A PatchNote is something that a reviewer should know about a patch.

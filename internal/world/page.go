@@ -17,6 +17,9 @@ const (
 	maxShownPage = 2 << 20
 )
 
+// maxNotes bounds how many findings one answer names.
+const maxNotes = 100
+
 // page spells the files from a place on, as many as asked for.
 func page(files []patch.FileDiff, v commands.PatchView) (out []wire.PatchFile, next *commands.PatchPlace, err error) {
 	at := v.At

@@ -107,7 +107,9 @@ func (w *World) Preview(ctx context.Context, root string, v commands.PatchView) 
 	if p == nil {
 		return out, nil // the revisions give the same
 	}
-	for _, n := range p.Findings() {
+	notes := p.Findings()
+	out.Found = len(notes)
+	for _, n := range notes[:min(len(notes), maxNotes)] {
 		out.Notes = append(out.Notes, wire.PatchNote{Kind: string(n.Kind), Path: n.Path, Line: n.Line, Detail: n.Detail})
 	}
 	out.Files, out.Next, err = page(p.Files(), v)
