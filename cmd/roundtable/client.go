@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -57,6 +58,14 @@ func allOps() []op.Op {
 	return append(operations(h, projections.NewReader(nil, nil, projections.Limits{}), nil), feed.Ops()...)
 }
 
+// fileOps lists the operations that answer no JSON and end.
+func fileOps() (files []op.Op) {
+	for _, x := range (&app{}).extras() {
+		files = append(files, x.Op)
+	}
+	return files
+}
+
 // noFeed is a live stream of no log.
 func noFeed() *api.Feed {
 	feed, err := api.NewFeed(api.FeedConfig{Log: (*sqlitelog.Store)(nil), Known: (&app{}).known, Revoked: (&watch{}).next,
@@ -77,7 +86,13 @@ func elsewhere(t terminal) ([]op.Op, error) {
 	if token == "" {
 		return nil, fault.Errorf(fault.Unauthenticated, "authentication_required", "set ROUNDTABLE_TOKEN to your token; `roundtable init` prints an admin's")
 	}
-	return remote.Ops(allOps(), remote.Client{Base: base, Token: token})
+	c := remote.Client{Base: base, Token: token}
+	files, err := remote.Files(fileOps(), c)
+	if err != nil {
+		return nil, err
+	}
+	ops, err := remote.Ops(allOps(), c)
+	return append(ops, files...), err
 }
 
 // runOp runs a command that is made from an operation.
@@ -87,7 +102,7 @@ func runOp(ctx context.Context, args []string, t terminal) int {
 		if !slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" }) && args[0] != "ops" {
 			return exitCode(t, err)
 		}
-		ops = allOps()
+		ops = append(allOps(), fileOps()...)
 	}
 	if args[0] == "ops" {
 		for _, o := range ops {
@@ -96,7 +111,17 @@ func runOp(ctx context.Context, args []string, t terminal) int {
 		return cli.Done
 	}
 	return cli.Run(ctx, cli.Env{Ops: ops, Args: args, Stdin: t.in, Stdout: t.out, Stderr: t.err, NewKey: ids(), ReadFile: os.ReadFile,
-		Call: op.Call{Workspace: t.env("ROUNDTABLE_WORKSPACE")}})
+		Terminal: isTerminal(t.out), Call: op.Call{Workspace: t.env("ROUNDTABLE_WORKSPACE")}})
+}
+
+// isTerminal reports whether what is written there is read by a person.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // notThere reports a data folder that is not one.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"net/http"
@@ -99,5 +100,11 @@ func TestRawPatch(t *testing.T) {
 		if code, _, body := get(c.token, c.proposal, c.query, c.header...); code != c.want {
 			t.Errorf("%s%s %v: %d, want %d: %s", c.proposal, c.query, c.header, code, c.want, body)
 		}
+	}
+	env := map[string]string{"ROUNDTABLE_SERVER": srv.URL, "ROUNDTABLE_TOKEN": token, "ROUNDTABLE_WORKSPACE": ws}
+	var out, errs bytes.Buffer
+	code = run(t.Context(), []string{"proposal", "patch-raw", id}, terminal{out: &out, err: &errs, env: func(k string) string { return env[k] }})
+	if code != 0 || out.String() != sent {
+		t.Errorf("by command: %d %q %s", code, out.String(), errs.String())
 	}
 }

@@ -62,6 +62,7 @@ type Env struct {
 	NewKey         func() string
 	ReadFile       func(path string) ([]byte, error)
 	Patience       time.Duration // after which stderr is told that it still runs; 0: 1 s
+	Terminal       bool          // Stdout is one: a file is shown there, where it would else be passed on as it is
 }
 
 // Run runs one command and returns its exit code. An answer that cannot be
@@ -109,16 +110,30 @@ func (env Env) run(ctx context.Context) int {
 	if err != nil {
 		return env.fail(ctx, c, in, err)
 	}
-	if in.json {
-		fmt.Fprintf(env.Stdout, "%s\n", out)
-		return Done
+	switch out := out.(type) {
+	case op.File:
+		env.pass(out)
+	case json.RawMessage:
+		if in.json {
+			fmt.Fprintf(env.Stdout, "%s\n", out)
+		} else {
+			show(env.Stdout, out)
+		}
 	}
-	show(env.Stdout, out)
 	return Done
 }
 
-// ask sends the call, in the only workspace there is where none is named.
-func (env Env) ask(ctx context.Context, c command, in input) (json.RawMessage, error) {
+// pass writes a file, byte for byte unless a person sees it.
+func (env Env) pass(f op.File) {
+	if env.Terminal {
+		f = op.File(plain(string(f)))
+	}
+	_, _ = env.Stdout.Write(f) // Run knows of an error and tells
+}
+
+// ask sends the call, in the only workspace there is where none is named. It
+// answers an op.File or a json.RawMessage.
+func (env Env) ask(ctx context.Context, c command, in input) (any, error) {
 	call := env.Call
 	call.Body, call.After = in.body, in.after
 	if in.workspace != "" {
@@ -148,7 +163,13 @@ func (env Env) ask(ctx context.Context, c command, in input) (json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(out)
+	if f, ok := out.(op.File); ok {
+		return f, nil
+	}
+	if raw, err = json.Marshal(out); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(raw), nil
 }
 
 // onlyWorkspace asks the list of workspaces for the only one.

@@ -24,16 +24,17 @@ import (
 
 // A desk is a terminal with ops behind it.
 type desk struct {
-	call    op.Call // the last one
-	in      string
-	fail    error
-	wait    chan struct{}
-	answer  any
-	several bool
-	stdin   string
-	files   map[string]string
-	out     strings.Builder
-	err     strings.Builder
+	call     op.Call // the last one
+	in       string
+	fail     error
+	wait     chan struct{}
+	answer   any
+	several  bool
+	stdin    string
+	terminal bool
+	files    map[string]string
+	out      strings.Builder
+	err      strings.Builder
 }
 
 type create struct {
@@ -110,7 +111,7 @@ func (d *desk) run(args ...string) int {
 	}
 	return cli.Run(context.Background(), cli.Env{
 		Ops: d.ops(), Args: args, Call: me, Stdin: strings.NewReader(d.stdin), Stdout: &d.out, Stderr: &d.err,
-		NewKey: func() string { return "fresh" },
+		Terminal: d.terminal, NewKey: func() string { return "fresh" },
 		ReadFile: func(path string) ([]byte, error) {
 			if s, ok := d.files[path]; ok {
 				return []byte(s), nil

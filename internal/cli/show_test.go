@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"roundtable/internal/cli"
+	"roundtable/internal/op"
 )
 
 // What a person sees, as files to be read by one.
@@ -57,4 +58,19 @@ func FuzzShow(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestFile: what is no JSON is passed on byte for byte, and shown to a person so
+// that it steers no terminal.
+func TestFile(t *testing.T) {
+	d := &desk{answer: op.File("a\x1b[31m\r\n\xff")}
+	for _, args := range [][]string{{"proposal", "get", "P-1"}, {"proposal", "get", "P-1", "--json"}} {
+		if code := d.run(args...); code != cli.Done || d.out.String() != "a\x1b[31m\r\n\xff" {
+			t.Errorf("%d %q", code, d.out.String())
+		}
+	}
+	d.terminal = true
+	if code := d.run("proposal", "get", "P-1"); code != cli.Done || d.out.String() != "a\\u001b[31m\n\uFFFD" {
+		t.Errorf("%d %q", code, d.out.String())
+	}
 }

@@ -20,6 +20,9 @@ type Answer struct {
 	More     map[string]any // further members, such as the log of a test run
 }
 
+// A File is the answer of the few ops that answer no JSON: the bytes as they are.
+type File []byte
+
 // MarshalJSON writes the shape.
 func (a Answer) MarshalJSON() ([]byte, error) {
 	m := map[string]any{"position": a.Position, a.Name: a.Value}

@@ -43,6 +43,18 @@ const patchMedia = "text/x-patch"
 // server's answer, a json.RawMessage. Who of a Call plays no part: the server
 // knows it from the token.
 func Ops(ops []op.Op, c Client) ([]op.Op, error) {
+	return asked(ops, c, Client.answer)
+}
+
+// Files is Ops for those that answer no JSON. What Run answers is an op.File.
+func Files(ops []op.Op, c Client) ([]op.Op, error) {
+	return asked(ops, c, Client.file)
+}
+
+// A reading turns a response and its body into what an op answers.
+type reading func(c Client, o op.Op, call op.Call, resp *http.Response, body []byte) (any, error)
+
+func asked(ops []op.Op, c Client, read reading) ([]op.Op, error) {
 	base, err := url.Parse(c.Base)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.User != nil {
 		return nil, fault.Errorf(fault.Invalid, "server_address", "%q is no address of a server, such as http://127.0.0.1:7117", c.Base)
@@ -60,13 +72,13 @@ func Ops(ops []op.Op, c Client) ([]op.Op, error) {
 	out := slices.Clone(ops)
 	for i, o := range out {
 		out[i].Run = func(ctx context.Context, call op.Call, in []byte) (any, error) {
-			return c.run(ctx, o, call, in)
+			return c.run(ctx, o, call, in, read)
 		}
 	}
 	return out, nil
 }
 
-func (c Client) run(ctx context.Context, o op.Op, call op.Call, in []byte) (any, error) {
+func (c Client) run(ctx context.Context, o op.Op, call op.Call, in []byte, read reading) (any, error) {
 	if o.InWorkspace() && call.Workspace == "" {
 		return nil, fault.Errorf(fault.Invalid, "workspace_required", "say which workspace").At("/"+op.WorkspaceParam, "is required")
 	}
@@ -98,7 +110,7 @@ func (c Client) run(ctx context.Context, o op.Op, call op.Call, in []byte) (any,
 	if int64(len(body)) > c.MaxAnswer {
 		return nil, fault.Errorf(fault.TooLarge, "answer_too_large", "The server's answer is larger than %d bytes; ask for less.", c.MaxAnswer)
 	}
-	return c.answer(o, call, resp, body)
+	return read(c, o, call, resp, body)
 }
 
 // request makes the HTTP request of a call, the inverse of what the server
@@ -212,6 +224,14 @@ func (c Client) answer(o op.Op, call op.Call, resp *http.Response, body []byte) 
 		return nil, c.unknown(o, call, fmt.Sprintf("The server at %s answered %s and nothing that can be read", c.Base, resp.Status))
 	}
 	return nil, fault.Errorf(fault.Unavailable, "unexpected_answer", "What answers at %s is no Roundtable server of this version: %s, %s.", c.Base, resp.Status, cmp.Or(media, "no content type"))
+}
+
+// file takes the body of a success as it is.
+func (c Client) file(o op.Op, call op.Call, resp *http.Response, body []byte) (any, error) {
+	if resp.StatusCode == http.StatusOK {
+		return op.File(body), nil
+	}
+	return c.answer(o, call, resp, body)
 }
 
 // faultOf reads a problem back into the fault that it was made from.

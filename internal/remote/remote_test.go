@@ -281,3 +281,44 @@ func TestRawBody(t *testing.T) {
 		t.Errorf("%q %s", got, d)
 	}
 }
+
+// TestFiles: a success comes as the bytes that the server sent, a fault as the
+// fault that it was.
+func TestFiles(t *testing.T) {
+	const sent = "diff\r\n\xff\x00"
+	raw := op.Op{Name: "note.raw", Route: "GET /api/v1/workspaces/{workspace_id}/notes/{note_id}/raw", Doc: "Raw.", May: op.May{Any: true}, In: op.SchemaOf[struct {
+		ID string `json:"note_id"`
+	}]()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/workspaces/WS-1/notes/{id}/raw", func(w http.ResponseWriter, r *http.Request) {
+		switch r.PathValue("id") {
+		case "N-1":
+			w.Header().Set("Content-Type", "text/x-patch")
+			io.WriteString(w, sent) //nolint:errcheck // the test sees what came
+		case "N-2":
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, `{"kind":"not_found","code":"note_not_found","detail":"none"}`) //nolint:errcheck // the same
+		default:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	files, err := remote.Files([]op.Op{raw}, remote.Client{Base: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(id string) (any, error) {
+		return files[0].Run(t.Context(), op.Call{Workspace: "WS-1"}, []byte(`{"note_id":"`+id+`"}`))
+	}
+	if got, err := ask("N-1"); err != nil || string(got.(op.File)) != sent {
+		t.Errorf("%q %v", got, err)
+	}
+	if _, err := ask("N-2"); fault.CodeOf(err) != "note_not_found" {
+		t.Errorf("%v", err)
+	}
+	if _, err := ask("N-3"); fault.CodeOf(err) != "unexpected_answer" {
+		t.Errorf("%v", err)
+	}
+}
