@@ -170,7 +170,6 @@ type request struct {
 	media        string
 	body         any // string and []byte as they are, else JSON
 	header       map[string]string
-	to           string // another address than the venue's; none: the venue's
 }
 
 // An answer is what came back.
