@@ -21,7 +21,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"events":                     {nil, []string{"github.com/oklog/ulid/v2"}},
 	"events/eventlog":            {[]string{"events"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/oklog/ulid/v2", "golang.org/x/mod"}},
 	"events/eventlog/logtest":    {[]string{"events", "events/eventlog"}, []string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp", "github.com/oklog/ulid/v2"}},
-	"events/eventlog/sqlitelog":  {[]string{"events", "events/eventlog", "internal/sqlite"}, []string{"github.com/oklog/ulid/v2"}},
+	"events/eventlog/sqlitelog":  {[]string{"events", "events/eventlog", "internal/signal", "internal/sqlite"}, []string{"github.com/oklog/ulid/v2"}},
 	"internal/acp":               {nil, nil},
 	"internal/acp/check":         {[]string{"internal/acp", "internal/acp/proc", "internal/acp/rules", "internal/acp/schema"}, nil},
 	"internal/acp/client":        {[]string{"internal/acp", "internal/acp/proc", "internal/acp/rules", "internal/acp/schema", "internal/acp/v1", "internal/acp/v2"}, []string{"golang.org/x/sys"}},
@@ -47,6 +47,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/repo":              {[]string{"internal/patch", "internal/fault"}, []string{"golang.org/x/sys"}},
 	"internal/runner":            {[]string{"internal/fault", "internal/sandbox"}, []string{"golang.org/x/sys"}},
 	"internal/sandbox":           {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
+	"internal/signal":            {nil, nil},
 	"internal/sqlite":            {[]string{"migrations"}, []string{"github.com/mattn/go-sqlite3"}},
 	"internal/testy":             {[]string{"internal/acp", "internal/acp/schema", "internal/acp/v1", "internal/acp/v2"}, []string{"github.com/mark3labs/mcp-go"}},
 	"internal/wire":              {[]string{"internal/fault"}, nil},
@@ -54,7 +55,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"mcp":                        {[]string{"internal/auth", "internal/fault", "internal/op"}, []string{"github.com/mark3labs/mcp-go", "github.com/google/jsonschema-go", "github.com/oklog/ulid/v2"}},
 	"migrations":                 {nil, nil},
 	"process":                    {[]string{"commands", "domain", "events", "events/eventlog", "internal/fault", "internal/patch", "internal/redact", "internal/repo", "internal/runner", "internal/world"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/sony/gobreaker"}},
-	"projections":                {[]string{"events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/sqlite", "internal/wire"}, []string{"github.com/ThreeDotsLabs/watermill", "golang.org/x/sync"}},
+	"projections":                {[]string{"events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/signal", "internal/sqlite", "internal/wire"}, []string{"github.com/ThreeDotsLabs/watermill", "golang.org/x/sync"}},
 }
 
 // pure packages may not import these. Only their own imports count; tests are

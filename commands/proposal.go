@@ -217,19 +217,24 @@ type WithdrawProposal struct {
 func (WithdrawProposal) Name() string { return "proposal.withdraw" }
 
 func (c WithdrawProposal) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
-	p, err := u.proposal(ctx, c.Proposal)
-	if err != nil {
-		return nil, err
-	}
-	claims, err := u.claims(ctx)
-	if err != nil {
-		return nil, err
-	}
-	open, err := u.opened(ctx, p)
+	p, claims, open, err := u.ending(ctx, c.Proposal)
 	if err != nil {
 		return nil, err
 	}
 	return p.Withdraw(u.caller.Who.ID, c.Reason, claims, open)
+}
+
+// ending loads what the end of a proposal is about: it, the claims, and the
+// transaction that it waits for.
+func (u *unit) ending(ctx context.Context, id string) (p domain.Proposal, c domain.Claims, open domain.Transaction, err error) {
+	if p, err = u.proposal(ctx, id); err != nil {
+		return p, c, open, err
+	}
+	if c, err = u.claims(ctx); err != nil {
+		return p, c, open, err
+	}
+	open, err = u.opened(ctx, p)
+	return p, c, open, err
 }
 
 // RejectPatch turns a proposal down.
@@ -242,15 +247,7 @@ type RejectPatch struct {
 func (RejectPatch) Name() string { return "patch.reject" }
 
 func (c RejectPatch) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
-	p, err := u.proposal(ctx, c.Proposal)
-	if err != nil {
-		return nil, err
-	}
-	claims, err := u.claims(ctx)
-	if err != nil {
-		return nil, err
-	}
-	open, err := u.opened(ctx, p)
+	p, claims, open, err := u.ending(ctx, c.Proposal)
 	if err != nil {
 		return nil, err
 	}

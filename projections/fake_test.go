@@ -12,6 +12,7 @@ import (
 
 	"roundtable/events"
 	"roundtable/events/eventlog"
+	"roundtable/internal/signal"
 	"roundtable/internal/sqlite"
 )
 
@@ -20,7 +21,7 @@ type memLog struct {
 	eventlog.Store // what is not written below is not called
 	mu             sync.Mutex
 	records        []events.Record
-	changed        signal
+	changed        signal.Signal
 }
 
 func (l *memLog) add(at time.Time, ps ...events.Payload) (position int64) {
@@ -30,7 +31,7 @@ func (l *memLog) add(at time.Time, ps ...events.Payload) (position int64) {
 	}
 	position = int64(len(l.records))
 	l.mu.Unlock()
-	l.changed.send()
+	l.changed.Send()
 	return position
 }
 
@@ -47,7 +48,7 @@ func (l *memLog) Head(context.Context) (int64, string, error) {
 	return int64(len(l.records)), "", nil
 }
 
-func (l *memLog) Changed() <-chan struct{} { return l.changed.next() }
+func (l *memLog) Changed() <-chan struct{} { return l.changed.Next() }
 
 // fatal is testing.T and rapid.T.
 type fatal interface {

@@ -31,7 +31,7 @@ func (v *Views) Run(ctx context.Context) error {
 // run follows with one projector, again and again, until ctx ends.
 func (v *Views) run(ctx context.Context, p Projector) error {
 	for ctx.Err() == nil {
-		again := v.rebuilt.next() // taken first: a rebuild meanwhile is not missed
+		again := v.rebuilt.Next() // taken first: a rebuild meanwhile is not missed
 		v.goesOn(p)
 		why, err := v.follow(ctx, p)
 		switch {

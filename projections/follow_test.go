@@ -34,7 +34,7 @@ func following(t *testing.T, v *Views) (stop func()) {
 func until(t *testing.T, v *Views, cond func([]Status) bool) []Status {
 	t.Helper()
 	for {
-		moved := v.moved.next()
+		moved := v.moved.Next()
 		all, err := v.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)

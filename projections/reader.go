@@ -53,7 +53,7 @@ func (r *Reader) Await(ctx context.Context, projector string, position int64) er
 	}
 	var end <-chan time.Time // made only by a read that has to wait
 	for {
-		moved := r.v.moved.next()
+		moved := r.v.moved.Next()
 		at, stopped, err := r.v.progress(ctx, projector)
 		if err != nil || at >= position {
 			return err

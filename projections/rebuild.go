@@ -43,8 +43,8 @@ func (v *Views) Rebuild(ctx context.Context, names ...string) (position int64, e
 		return 0, err
 	}
 	v.goesOn(ps...)
-	v.moved.send()
-	v.rebuilt.send()
+	v.moved.Send()
+	v.rebuilt.Send()
 	return position, nil
 }
 

@@ -36,7 +36,7 @@ func (v *Views) take(ctx context.Context, p Projector, page []events.Event) erro
 		return moveCheckpoint(ctx, tx, p.Name, at, last)
 	})
 	if err == nil {
-		v.moved.send()
+		v.moved.Send()
 	}
 	return err
 }

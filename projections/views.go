@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"roundtable/events/eventlog"
+	"roundtable/internal/signal"
 	"roundtable/internal/sqlite"
 )
 
@@ -18,10 +19,10 @@ type Views struct {
 	db    *sqlite.DB
 	slog  *slog.Logger
 	ps    []Projector
-	moved signal // sent when a checkpoint moves or a projector stops
+	moved signal.Signal // sent when a checkpoint moves or a projector stops
 
-	rebuilding sync.Mutex // one rebuild at a time
-	rebuilt    signal     // sent after one: what has stopped may try again
+	rebuilding sync.Mutex    // one rebuild at a time
+	rebuilt    signal.Signal // sent after one: what has stopped may try again
 
 	mu      sync.Mutex
 	stopped map[string]error // why a projector has stopped, by name
@@ -123,38 +124,12 @@ func moveCheckpoint(ctx context.Context, tx *sql.Tx, name string, from, to int64
 	return errOvertaken
 }
 
-// A signal wakes all who wait for it.
-type signal struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-// next returns a channel that is closed at the next send. Take it before
-// looking at what the signal is about: then no change is missed.
-func (s *signal) next() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch == nil {
-		s.ch = make(chan struct{})
-	}
-	return s.ch
-}
-
-func (s *signal) send() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch != nil {
-		close(s.ch)
-		s.ch = nil
-	}
-}
-
 // stop notes why a projector has stopped.
 func (v *Views) stop(name string, why error) {
 	v.mu.Lock()
 	v.stopped[name] = why
 	v.mu.Unlock()
-	v.moved.send() // whoever waits for it need not
+	v.moved.Send() // whoever waits for it need not
 }
 
 // goesOn forgets why projectors had stopped.

@@ -68,7 +68,7 @@ func fileOps() (files []op.Op) {
 
 // noFeed is a live stream of no log.
 func noFeed() *api.Feed {
-	feed, err := api.NewFeed(api.FeedConfig{Log: (*sqlitelog.Store)(nil), Known: (&app{}).known, Revoked: (&watch{}).next,
+	feed, err := api.NewFeed(api.FeedConfig{Log: (*sqlitelog.Store)(nil), Known: (&app{}).known, Revoked: (&watch{}).Next,
 		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Now: time.Now})
 	if err != nil {
 		panic(err) // nothing that it is given is looked at

@@ -3,37 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"roundtable/events"
 	"roundtable/events/eventlog"
+	"roundtable/internal/signal"
 )
 
 // A watch tells when principals, roles or tokens change: then open streams
 // look again whether they may go on.
-type watch struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-// next returns a channel that is closed at the next change.
-func (w *watch) next() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ch == nil {
-		w.ch = make(chan struct{})
-	}
-	return w.ch
-}
-
-func (w *watch) tell() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ch != nil {
-		close(w.ch)
-		w.ch = nil
-	}
-}
+type watch struct{ signal.Signal }
 
 // run follows the log from its head until ctx ends.
 func (w *watch) run(ctx context.Context, log eventlog.Followed) error {
@@ -50,7 +28,7 @@ func (w *watch) run(ctx context.Context, log eventlog.Followed) error {
 			told = told || r.Stream == events.DirectoryStream
 		}
 		if told {
-			w.tell()
+			w.Send()
 		}
 		if len(page) > 0 {
 			continue

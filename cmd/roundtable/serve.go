@@ -193,7 +193,7 @@ type web struct {
 func (a *app) web(f serveFlags) (w web, err error) {
 	registry := prometheus.NewRegistry()
 	limiter := auth.NewLimiter(f.Rate, f.Burst, time.Now)
-	w.feed, err = api.NewFeed(api.FeedConfig{Log: a.store, Known: a.known, Revoked: a.watch.next, Metrics: registry, Logger: a.log, Now: time.Now,
+	w.feed, err = api.NewFeed(api.FeedConfig{Log: a.store, Known: a.known, Revoked: a.watch.Next, Metrics: registry, Logger: a.log, Now: time.Now,
 		MaxStreams: f.MaxStreams, Heartbeat: f.Heartbeat})
 	if err != nil {
 		return w, err

@@ -229,10 +229,10 @@ func (s *Store) adopt(g *group) {
 		s.head.Store(new(g.head))
 	}
 	if g.head.position != before {
-		s.appended.send()
+		s.appended.Send()
 	}
 	if g.jobs {
-		s.queued.send()
+		s.queued.Send()
 	}
 }
 

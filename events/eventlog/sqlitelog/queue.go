@@ -140,27 +140,3 @@ func (q *queue) close() {
 	q.mu.Unlock()
 	<-q.idle
 }
-
-// A signal wakes everyone who waits for it. Its zero value is ready for use.
-type signal struct {
-	mu sync.Mutex
-	ch chan struct{} // closed and dropped at every send
-}
-
-func (s *signal) next() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch == nil {
-		s.ch = make(chan struct{})
-	}
-	return s.ch
-}
-
-func (s *signal) send() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch != nil {
-		close(s.ch)
-		s.ch = nil
-	}
-}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"roundtable/events/eventlog"
+	"roundtable/internal/signal"
 	"roundtable/internal/sqlite"
 )
 
@@ -40,7 +41,7 @@ type Store struct {
 	entropy io.Reader
 	queue   *queue
 
-	appended, queued signal
+	appended, queued signal.Signal
 
 	// Owned by the leader; nil if it is to be opened, or read from the file, anew.
 	writer *writer
@@ -119,11 +120,11 @@ func (s *Store) Head(ctx context.Context) (int64, string, error) {
 }
 
 // Changed returns a channel that is closed at the next append.
-func (s *Store) Changed() <-chan struct{} { return s.appended.next() }
+func (s *Store) Changed() <-chan struct{} { return s.appended.Next() }
 
 // Queued returns a channel that is closed when next a job is written, released
 // or finished.
-func (s *Store) Queued() <-chan struct{} { return s.queued.next() }
+func (s *Store) Queued() <-chan struct{} { return s.queued.Next() }
 
 // Close refuses new work, waits for what runs and closes the file.
 func (s *Store) Close() error {
