@@ -19,7 +19,7 @@ test:
 	$(MAKE) check
 
 check: fmt lint
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 20m ./...
 
 fmt:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
