@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"roundtable/commands"
+	"roundtable/events"
 )
 
 // tokenCmd makes a credential on the data folder itself: a lost admin's token
@@ -20,6 +24,7 @@ type tokenIssueCmd struct {
 	Data      string `help:"Data folder." required:"" type:"path"`
 	Principal string `help:"Name or id of the principal." required:""`
 	ExpiresIn int    `help:"Seconds that it lives; default 30 days." name:"expires-in-seconds"`
+	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
 // Run prints the token, this once. It is an event like any other.
@@ -33,9 +38,36 @@ func (c *tokenIssueCmd) Run(ctx context.Context, t terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	token, _, err := a.handler.Issue(ctx, system("offline."+ids()()), commands.IssueToken{Principal: c.Principal, ExpiresIn: c.ExpiresIn})
-	if err == nil {
+	token, r, err := a.handler.Issue(ctx, system("offline."+ids()()), commands.IssueToken{Principal: c.Principal, ExpiresIn: c.ExpiresIn})
+	switch {
+	case err != nil:
+		return err
+	case !c.JSON:
 		_, err = fmt.Fprintln(t.out, token)
+		return err
 	}
-	return err
+	e, err := issued(ctx, a, r.IDs["token"])
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(t.out).Encode(struct {
+		Token     string    `json:"token"`
+		ID        string    `json:"token_id"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}{token, e.Token, e.ExpiresAt})
+}
+
+// issued reads from the history what was recorded of a token; no view follows
+// it here.
+func issued(ctx context.Context, a *app, id string) (events.TokenIssued, error) {
+	all, err := a.store.Stream(ctx, events.DirectoryStream, 0)
+	if err != nil {
+		return events.TokenIssued{}, err
+	}
+	for _, e := range slices.Backward(all) {
+		if i, ok := e.Payload.(events.TokenIssued); ok && i.Token == id {
+			return i, nil
+		}
+	}
+	return events.TokenIssued{}, fmt.Errorf("the history does not have the token %s", id)
 }
