@@ -95,23 +95,40 @@ func elsewhere(t terminal) ([]op.Op, error) {
 	return append(ops, files...), err
 }
 
-// runOp runs a command that is made from an operation.
+// runOp runs a command that is made from an operation. One that cannot be sent
+// is looked at all the same: help and wrong words need no server.
 func runOp(ctx context.Context, args []string, t terminal) int {
 	ops, err := elsewhere(t)
 	if err != nil {
-		if !slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" }) && args[0] != "ops" {
-			return exitCode(t, err)
-		}
 		ops = append(allOps(), fileOps()...)
+		for i := range ops {
+			ops[i].Run = func(context.Context, op.Call, []byte) (any, error) { return nil, err }
+		}
 	}
 	if args[0] == "ops" {
-		for _, o := range ops {
-			fmt.Fprintf(t.out, "%-28s %s\n", o.Name, o.Doc)
-		}
-		return cli.Done
+		return listOps(args[1:], ops, t)
 	}
 	return cli.Run(ctx, cli.Env{Ops: ops, Args: args, Stdin: t.in, Stdout: t.out, Stderr: t.err, NewKey: ids(), ReadFile: os.ReadFile,
-		Terminal: isTerminal(t.out), Call: op.Call{Workspace: t.env("ROUNDTABLE_WORKSPACE")}})
+		Terminal: isTerminal(t.out), Call: op.Call{Workspace: t.env("ROUNDTABLE_WORKSPACE")}, Taken: []string{"patch.apply"}, More: map[string]string{
+			"log.verify":  "With --data DIR or --file EXPORT it needs no server: roundtable log verify --data DIR --help",
+			"token.issue": "With --data DIR it works on a data folder that no server has: roundtable token issue --data DIR --help",
+		}})
+}
+
+// listOps prints every operation.
+func listOps(args []string, ops []op.Op, t terminal) int {
+	if len(args) > 0 && !helpAsked(args) {
+		fmt.Fprintln(t.err, "roundtable ops: it takes no arguments")
+		return cli.Usage
+	}
+	if len(args) > 0 {
+		fmt.Fprint(t.out, "Usage: roundtable ops\n\nEvery operation with the command that asks for it; roundtable resource claim works as roundtable claim take does.\n\n")
+	}
+	return cli.List(t.out, t.err, ops)
+}
+
+func helpAsked(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" })
 }
 
 // isTerminal reports whether what is written there is read by a person.

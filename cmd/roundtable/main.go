@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -47,7 +48,7 @@ type root struct {
 	Init    initCmd    `cmd:"" help:"Make the data folder, put a folder under governance, and print an admin's token once."`
 	Serve   serveCmd   `cmd:"" help:"Serve REST, the live stream and MCP."`
 	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Speak MCP on standard input and output."`
-	Log     logCmd     `cmd:"" help:"Verify, export and replay the history."`
+	Log     logCmd     `cmd:"" help:"Verify, export and replay the history; log list shows it."`
 	Token   tokenCmd   `cmd:"" hidden:""`
 	Rebuild rebuildCmd `cmd:"" help:"Build the views again from the history."`
 	Patch   patchCmd   `cmd:"" help:"Check, apply, reverse and explain patches on any folder, without a server."`
@@ -58,6 +59,9 @@ type root struct {
 
 // run is the whole program; tests call it too.
 func run(ctx context.Context, args []string, t terminal) int {
+	if len(args) > 0 && args[0] == "help" { // help NOUN VERB is NOUN VERB --help
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	if generated(args, t) {
 		return runOp(ctx, args, t)
 	}
@@ -89,7 +93,9 @@ func run(ctx context.Context, args []string, t terminal) int {
 }
 
 const about = "Agents and people change a repository through claims, proposals, tests, votes and approvals. " +
-	"Besides the commands below, every operation is one: see `roundtable ops`."
+	"Besides the commands below, every operation is one: " +
+	"see `roundtable ops`, or `roundtable claim` for those of a noun. " +
+	"Exit codes: 0 done, 1 refused or failed, 2 usage, 3 not reachable or not allowed, 4 unknown outcome."
 
 // exitCode prints an error for people and says how the program ends.
 func exitCode(t terminal, err error) int {

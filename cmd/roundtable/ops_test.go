@@ -12,6 +12,7 @@ import (
 
 	"roundtable/api"
 	"roundtable/internal/auth"
+	"roundtable/internal/cli"
 	"roundtable/internal/op"
 )
 
@@ -34,6 +35,39 @@ func current(t *testing.T, file string, want []byte) {
 func TestOps(t *testing.T) {
 	if err := op.Check(allOps()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWords: every op has a command of its own, and its own name works too.
+func TestWords(t *testing.T) {
+	ops := append(allOps(), fileOps()...)
+	var lines strings.Builder
+	if code := cli.List(&lines, &lines, ops); code != cli.Done {
+		t.Fatal(code, lines.String())
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(lines.String()) {
+		words, _, _ := strings.Cut(line, "  ")
+		if seen[words] {
+			t.Errorf("%s stands for two operations", words)
+		}
+		seen[words] = true
+		asked := append(strings.Fields(words), "--help")
+		if name := strings.Fields(strings.TrimPrefix(line, words))[0]; name != "OPERATION" {
+			var help [2]output
+			for i, args := range [][]string{asked, {strings.Split(name, ".")[0], strings.Split(name, ".")[1], "--help"}} {
+				if code := run(t.Context(), args, terminal{out: &help[i], err: &help[i], env: environment(nil)}); code != cli.Done {
+					t.Errorf("%v: %d", args, code)
+				}
+			}
+			same := help[0].String() == help[1].String()
+			if told := strings.Contains(help[0].String(), "is the same command"); name == "patch.apply" && (same || told) || name != "patch.apply" && !same {
+				t.Errorf("%s and %s: the same help: %v, said so: %v", words, name, same, told)
+			}
+		}
+	}
+	if len(seen) != len(ops)+1 {
+		t.Errorf("%d commands of %d operations", len(seen)-1, len(ops))
 	}
 }
 

@@ -61,8 +61,10 @@ type Env struct {
 	Call           op.Call // what every call has; Workspace may be empty, Key is filled in
 	NewKey         func() string
 	ReadFile       func(path string) ([]byte, error)
-	Patience       time.Duration // after which stderr is told that it still runs; 0: 1 s
-	Terminal       bool          // Stdout is one: a file is shown there, where it would else be passed on as it is
+	Taken          []string          // ops whose own name is another command
+	More           map[string]string // what help adds, by the name of the op; may be nil
+	Patience       time.Duration     // after which stderr is told that it still runs; 0: 1 s
+	Terminal       bool              // Stdout is one: a file is shown there, where it would else be passed on as it is
 }
 
 // Run runs one command and returns its exit code. An answer that cannot be

@@ -47,7 +47,13 @@ type create struct {
 	Loud    bool              `json:"loud,omitempty"`
 	Risk    string            `json:"risk,omitempty" enum:"low,high"`
 	Scope   map[string]string `json:"scope,omitempty"`
+	Grants  []grant           `json:"grants,omitempty"`
 	Patch   string            `json:"patch,omitempty"`
+}
+
+type grant struct {
+	Where string `json:"where"`
+	What  string `json:"what"`
 }
 
 func (d *desk) ops() []op.Op {
@@ -122,7 +128,7 @@ func (d *desk) run(args ...string) int {
 }
 
 func TestFlags(t *testing.T) {
-	d := &desk{files: map[string]string{"p.diff": "diff\xff", "sum.md": "# hi", "scope.json": `{"a":"b"}`, "empty": ""}, stdin: "piped"}
+	d := &desk{files: map[string]string{"p.diff": "diff\xff", "sum.md": "# hi", "scope.json": `{"a":"b"}`, "grants.json": `[{"where":"f"},{"where":"g"}]`, "grant.json": `{"where":"f"}`, "empty": ""}, stdin: "piped"}
 	for _, c := range []struct {
 		args string
 		in   string
@@ -153,7 +159,11 @@ func TestFlags(t *testing.T) {
 		{args: "resource claim file:a.go write", in: `{"claim_type":"write","resource_id":"file:a.go"}`},
 		{args: "tx get TX-1", in: `{"transaction_id":"TX-1"}`},
 		{args: "transaction get TX-1", in: `{"transaction_id":"TX-1"}`},
-		{args: "log list --after 5", in: `{"after":5}`, call: func(c op.Call) bool { return c.After == 0 && c.Workspace == "" }},
+		{args: "proposal create x --grants WS-1:a --grants *:b:c", in: `{"grants":[{"what":"a","where":"WS-1"},{"what":"b:c","where":"*"}],"title":"x"}`},
+		{args: `proposal create x --grants {"where":"a","what":"b"} --grants [{"where":"c"},{}]`, in: `{"grants":[{"where":"a","what":"b"},{"where":"c"},{}],"title":"x"}`},
+		{args: "proposal create x --grants @grant.json --grants []", in: `{"grants":[{"where":"f"}],"title":"x"}`},
+		{args: "proposal create x --grants @grants.json", in: `{"grants":[{"where":"f"},{"where":"g"}],"title":"x"}`},
+		{args: "event list --after 5", in: `{"after":5}`, call: func(c op.Call) bool { return c.After == 0 && c.Workspace == "" }},
 	} {
 		if code := d.run(strings.Fields(c.args)...); code != cli.Done {
 			t.Errorf("%s: %d %s", c.args, code, d.err.String())
@@ -188,7 +198,10 @@ func TestUsage(t *testing.T) {
 		"proposal create x --after 3":                   "no flag --after",
 		"proposal get P-1 --key k":                      "no flag --key",
 		"proposal get P-1 --after -1":                   "log position",
-		"log list --workspace WS-1":                     "no flag --workspace",
+		"proposal create x --grants a":                  "--grants must be WHERE:WHAT, JSON",
+		"proposal create x --grants {\"a\":":            "--grants must be WHERE:WHAT, JSON",
+		"proposal create x --grants [{]":                "--grants must be WHERE:WHAT, JSON",
+		"event list --workspace WS-1":                   "no flag --workspace",
 		"proposal get P-1 --\x1b[31m x":                 `\u001b`,
 		"vote cast P-1":                                 "it needs --vote",
 		"proposal create x --counts 1.5":                "whole number",

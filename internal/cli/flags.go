@@ -163,7 +163,9 @@ func (env Env) take(o op.Op, name string, values []string, in *input) (err error
 	case p != nil && p.Type == "array":
 		in.fields[name], err = env.array(name, p, values)
 	case p != nil:
-		in.fields[name], err = env.value(name, p, v)
+		if v, err = env.content(name, p, v); err == nil {
+			in.fields[name], err = value(name, p, v)
+		}
 	case name == "json":
 		in.json, err = strconv.ParseBool(v)
 	case name == "help":
@@ -185,7 +187,15 @@ func (env Env) take(o op.Op, name string, values []string, in *input) (err error
 func (env Env) array(name string, p *jsonschema.Schema, values []string) (json.RawMessage, error) {
 	items := make([]json.RawMessage, 0, len(values))
 	for _, v := range values {
-		item, err := env.value(name, p.Items, v)
+		v, err := env.content(name, p.Items, v)
+		if err != nil {
+			return nil, err
+		}
+		if list, ok := objects(p.Items, v); ok {
+			items = append(items, list...)
+			continue
+		}
+		item, err := value(name, p.Items, v)
 		if err != nil {
 			return nil, err
 		}
@@ -194,20 +204,22 @@ func (env Env) array(name string, p *jsonschema.Schema, values []string) (json.R
 	return json.Marshal(items)
 }
 
-// value writes a flag's text as JSON of its type. Long texts and objects may
-// be read from a file.
-func (env Env) value(name string, p *jsonschema.Schema, v string) (json.RawMessage, error) {
+// content reads a flag's text from a file, where it names one with @: long
+// texts, objects and lists may.
+func (env Env) content(name string, p *jsonschema.Schema, v string) (string, error) {
+	path, fromFile := strings.CutPrefix(v, "@")
+	if !fromFile || p != nil && p.Type == "string" && !strings.HasSuffix(name, "_md") {
+		return v, nil
+	}
+	b, err := env.file(path)
+	return string(b), err
+}
+
+// value writes a flag's text as JSON of its type.
+func value(name string, p *jsonschema.Schema, v string) (json.RawMessage, error) {
 	typ := ""
 	if p != nil {
 		typ = p.Type
-	}
-	path, fromFile := strings.CutPrefix(v, "@")
-	if fromFile && (typ == "string" && strings.HasSuffix(name, "_md") || typ != "string") {
-		b, err := env.file(path)
-		if err != nil {
-			return nil, err
-		}
-		v = string(b)
 	}
 	switch typ {
 	case "string":
@@ -227,10 +239,41 @@ func (env Env) value(name string, p *jsonschema.Schema, v string) (json.RawMessa
 		}
 		v = strconv.FormatBool(b)
 	}
+	short := ""
+	if a, b, ok := pair(p); ok {
+		if first, second, ok := strings.Cut(v, ":"); ok && !strings.ContainsAny(v, "{}[]\" \t\n") {
+			return json.Marshal(map[string]string{a: first, b: second})
+		}
+		short = strings.ToUpper(a+":"+b) + ", "
+	}
 	if !json.Valid([]byte(v)) {
-		return nil, fmt.Errorf("%s must be JSON, or @ and the name of a file of JSON", flagOf(name))
+		return nil, fmt.Errorf("%s must be %sJSON, or @ and the name of a file of JSON", flagOf(name), short)
 	}
 	return json.RawMessage(v), nil
+}
+
+// objects reads a whole list given to one flag of objects; ok is false of what
+// is none.
+func objects(item *jsonschema.Schema, v string) (list []json.RawMessage, ok bool) {
+	if item == nil || item.Type != "object" || json.Unmarshal([]byte(v), &list) != nil {
+		return nil, false
+	}
+	return list, list != nil
+}
+
+// pair names the fields of an object of exactly two strings, which may be
+// written A:B.
+func pair(p *jsonschema.Schema) (a, b string, ok bool) {
+	if p == nil || p.Type != "object" || len(p.Properties) != 2 || len(p.Required) != 2 {
+		return "", "", false
+	}
+	names := order(p)
+	for _, n := range names {
+		if p.Properties[n].Type != "string" {
+			return "", "", false
+		}
+	}
+	return names[0], names[1], true
 }
 
 // file reads a file, or with the name - what is piped in.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ func (env Env) verbHelp(w io.Writer, c command) {
 	for _, name := range positional(o) {
 		ids = append(ids, "<"+name+">")
 	}
-	fmt.Fprintf(w, "Usage: roundtable %s\n\n%s\n", strings.Join(append([]string{c.words()}, append(ids, "[--flag value …]")...), " "), o.Doc)
+	fmt.Fprintf(w, "Usage: roundtable %s\n\n%s\n", strings.Join(append([]string{c.words()}, append(ids, "[--flag value …]")...), " "), env.doc(o.Doc))
 	switch {
 	case o.May.Human && len(o.May.Roles) > 0:
 		fmt.Fprintf(w, "It is for people with one of the roles %s.\n", roles(c))
@@ -35,7 +36,7 @@ func (env Env) verbHelp(w io.Writer, c command) {
 			notes = append(notes, "required")
 		}
 		if p.Description != "" {
-			notes = append(notes, p.Description)
+			notes = append(notes, env.doc(p.Description))
 		}
 		notes = append(notes, values(p)...)
 		if name == "patch" {
@@ -55,8 +56,39 @@ func (env Env) verbHelp(w io.Writer, c command) {
 		t.row("  "+flagOf(name)+value, own[name])
 	}
 	t.write(w)
+	for _, e := range examples[o.Name] {
+		fmt.Fprintf(w, "\nExample: %s\n", e)
+	}
+	if more := env.More[o.Name]; more != "" {
+		fmt.Fprintf(w, "\n%s\n", more)
+	}
+	if name := strings.Replace(o.Name, ".", " ", 1); name != c.words() && !slices.Contains(env.Taken, o.Name) {
+		fmt.Fprintf(w, "\nThe operation is %s; roundtable %s is the same command.\n", o.Name, name)
+	}
 	fmt.Fprintln(w, "\nExit codes: 0 done, 1 refused or failed, 2 usage, 3 not reachable or not allowed, 4 unknown outcome.")
 }
+
+// examples show what cannot be seen from the flags.
+var examples = map[string][]string{
+	"principal.create": {"roundtable principal create coder agent --owner team-blue --roles WS-…:implementer --roles '*:reviewer'"},
+	"proposal.create":  {"roundtable proposal create --title 'Mend it' --summary-md 'A word was wrong.' --patch change.patch"},
+	"resource.claim":   {"roundtable claim take file:src/main.go write"},
+}
+
+// doc writes the operations that a description names as commands.
+func (env Env) doc(text string) string {
+	return named.ReplaceAllStringFunc(text, func(name string) string {
+		for _, o := range env.Ops {
+			if name == o.Name || name == strings.ReplaceAll(o.Name, ".", "_") {
+				return "`roundtable " + commandOf(o).words() + "`"
+			}
+		}
+		return name
+	})
+}
+
+// named is what may be an operation's name, as people or as agents call it.
+var named = regexp.MustCompile(`[a-z]+[._][a-z._]*[a-z]`)
 
 func roles(c command) string {
 	names := make([]string, len(c.o.May.Roles))
@@ -83,6 +115,9 @@ func kind(name string, p *jsonschema.Schema) string {
 		return "NUMBER"
 	case p.Type == "boolean":
 		return ""
+	}
+	if a, b, ok := pair(p); ok {
+		return strings.ToUpper(a + ":" + b + "|JSON|@FILE")
 	}
 	return "JSON|@FILE"
 }

@@ -35,8 +35,6 @@ var better = map[string]string{
 	"resource.release":       "claim release",
 	"table.get_state":        "state",
 	"test.get_result":        "test get",
-	"event.list":             "log list",
-	"events.list":            "log list",
 }
 
 // shorter are nouns that have a short form.
@@ -67,9 +65,8 @@ func (env Env) find() (c command, rest []string, instead func() int) {
 		return c, nil, func() int { return env.help(isHelp(noun) || noun == "help") }
 	}
 	var same []command
-	for _, o := range env.Ops {
-		c := commandOf(o)
-		own, ownVerb, _ := strings.Cut(strings.ReplaceAll(o.Name, "_", "-"), ".")
+	for _, c := range commandsOf(env.Ops) {
+		own, ownVerb, _ := strings.Cut(strings.ReplaceAll(c.o.Name, "_", "-"), ".")
 		switch {
 		case c.verb == "" && c.noun == noun:
 			return c, env.Args[1:], nil
@@ -95,7 +92,7 @@ func (env Env) find() (c command, rest []string, instead func() int) {
 				fmt.Fprintf(w, "roundtable: %s has no command %s\n\n", plain(noun), plain(verb))
 			}
 		}
-		list(w, same)
+		env.list(w, same)
 		return code
 	}
 }
@@ -110,20 +107,44 @@ func (env Env) help(asked bool) int {
 	}
 	fmt.Fprintln(w, "Usage: roundtable <noun> <verb> [ids] [--flag value …]")
 	fmt.Fprintln(w)
-	var all []command
-	for _, o := range env.Ops {
-		all = append(all, commandOf(o))
-	}
-	list(w, all)
+	all := commandsOf(env.Ops)
+	env.list(w, all)
 	return code
 }
 
 // list writes commands with what they do.
-func list(w io.Writer, cs []command) {
-	slices.SortFunc(cs, func(a, b command) int { return cmp.Compare(a.words(), b.words()) })
+func (env Env) list(w io.Writer, cs []command) {
 	t := table{}
 	for _, c := range cs {
-		t.row("  roundtable "+c.words(), c.o.Doc)
+		t.row("  roundtable "+c.words(), env.doc(c.o.Doc))
 	}
 	t.write(w)
+}
+
+// commandsOf returns the ops as commands, sorted by their words.
+func commandsOf(ops []op.Op) []command {
+	cs := make([]command, len(ops))
+	for i, o := range ops {
+		cs[i] = commandOf(o)
+	}
+	slices.SortFunc(cs, func(a, b command) int { return cmp.Compare(a.words(), b.words()) })
+	return cs
+}
+
+// List writes each op's command, its own name and what it does, one a line,
+// and returns the exit code.
+func List(stdout, stderr io.Writer, ops []op.Op) int {
+	env := Env{Ops: ops}
+	t := table{}
+	t.row("COMMAND", "OPERATION", "WHAT IT DOES")
+	for _, c := range commandsOf(ops) {
+		t.row(c.words(), c.o.Name, env.doc(c.o.Doc))
+	}
+	out := &checked{Writer: stdout}
+	t.write(out)
+	if out.err != nil {
+		fmt.Fprintf(stderr, "roundtable ops: cannot write the answer: %v\n", out.err)
+		return Failed
+	}
+	return Done
 }
