@@ -86,10 +86,25 @@ func run(ctx context.Context, args []string, t terminal) int {
 	case exit >= 0:
 		return exit // --help was answered
 	case err != nil:
-		fmt.Fprintln(t.err, "roundtable:", err)
+		fmt.Fprintf(t.err, "roundtable: %v\nSee: roundtable %s--help\n", err, understood(err))
 		return cli.Usage
 	}
 	return exitCode(t, k.Run())
+}
+
+// understood returns the words of a command line that cannot be parsed up to
+// where it went wrong, each with a space after it.
+func understood(err error) (words string) {
+	wrong, ok := errors.AsType[*kong.ParseError](err)
+	if !ok {
+		return ""
+	}
+	for _, p := range wrong.Context.Path {
+		if p.Command != nil {
+			words += p.Command.Name + " "
+		}
+	}
+	return words
 }
 
 const about = "Agents and people change a repository through claims, proposals, tests, votes and approvals. " +
