@@ -17,7 +17,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"cmd/roundtable":             {[]string{"*"}, []string{"*"}},
 	"cmd/testy":                  {[]string{"internal/testy"}, nil},
 	"commands":                   {[]string{"domain", "events", "events/eventlog", "internal/auth", "internal/fault", "internal/op", "internal/policy", "internal/redact", "internal/wire"}, []string{"github.com/google/jsonschema-go"}},
-	"domain":                     {[]string{"events", "internal/auth", "internal/fault", "internal/policy"}, []string{"golang.org/x/text"}},
+	"domain":                     {[]string{"events", "internal/auth", "internal/fault", "internal/patch", "internal/policy"}, []string{"golang.org/x/text"}},
 	"events":                     {nil, []string{"github.com/oklog/ulid/v2"}},
 	"events/eventlog":            {[]string{"events"}, []string{"github.com/ThreeDotsLabs/watermill", "github.com/oklog/ulid/v2", "golang.org/x/mod"}},
 	"events/eventlog/logtest":    {[]string{"events", "events/eventlog"}, []string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp", "github.com/oklog/ulid/v2"}},

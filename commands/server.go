@@ -76,7 +76,7 @@ func (c CreatePrincipal) decide(ctx context.Context, u *unit) ([]events.Payload,
 // and shows it once; only the hash comes here.
 type IssueToken struct {
 	Principal string     `json:"principal_id" jsonschema:"whose credential; its name is fine too"`
-	ExpiresIn int        `json:"expires_in_seconds,omitempty" jsonschema:"default 30 days, at most 366"`
+	ExpiresIn int        `json:"expires_in_seconds,omitempty" jsonschema:"default 30 days, at most 366 days" min:"1" max:"31622400"`
 	Scope     auth.Scope `json:"scope,omitzero" jsonschema:"what the token is narrowed to"`
 	id, hash  string
 }
@@ -89,14 +89,15 @@ func (c IssueToken) decide(ctx context.Context, u *unit) ([]events.Payload, erro
 	if err != nil {
 		return nil, err
 	}
-	if id, ok := d.Names[c.Principal]; ok {
-		c.Principal = id
+	who, err := d.Get(c.Principal)
+	if err != nil {
+		return nil, err
 	}
 	if c.ExpiresIn == 0 {
 		c.ExpiresIn = 30 * 24 * 3600
 	}
 	u.ids["token"] = c.id
-	return d.Issue(events.TokenIssued{Token: c.id, Principal: c.Principal, Hash: c.hash, Scope: events.TokenScope(c.Scope),
+	return d.Issue(events.TokenIssued{Token: c.id, Principal: who.ID, Hash: c.hash, Scope: events.TokenScope(c.Scope),
 		ExpiresAt: u.now.Add(time.Duration(c.ExpiresIn) * time.Second)}, u.caller.Who, u.now)
 }
 

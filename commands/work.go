@@ -12,22 +12,34 @@ import (
 type CreateTask struct {
 	Title    string `json:"title"`
 	Body     string `json:"body_md"`
-	Priority int    `json:"priority,omitempty" jsonschema:"lower goes first; default 100"`
+	Priority *int   `json:"priority,omitempty" jsonschema:"lower goes first; default 100"`
 	Risk     string `json:"risk,omitempty" enum:"low,normal,high,critical"`
-	Assignee string `json:"assignee,omitempty" jsonschema:"a principal's id"`
+	Assignee string `json:"assignee,omitempty" jsonschema:"a principal's id; its name is fine too" minlen:"1"`
 }
 
 // Name is the command's on the wire.
 func (CreateTask) Name() string { return "task.create" }
 
-func (c CreateTask) decide(_ context.Context, u *unit) ([]events.Payload, error) {
+func (c CreateTask) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
 	u.ids["task"] = u.id("T")
 	t := begin[domain.Task](u, events.TaskStream(u.ids["task"]))
-	if c.Priority == 0 {
-		c.Priority = 100
+	if c.Assignee != "" {
+		d, err := load[domain.Directory](ctx, u, events.DirectoryStream)
+		if err != nil {
+			return nil, err
+		}
+		who, err := d.Get(c.Assignee)
+		if err != nil {
+			return nil, err
+		}
+		c.Assignee = who.ID
+	}
+	priority := 100
+	if c.Priority != nil {
+		priority = *c.Priority
 	}
 	return t.Create(events.TaskCreated{Task: u.ids["task"], Workspace: u.caller.Workspace, Title: c.Title, Body: c.Body,
-		Priority: c.Priority, Risk: c.Risk, Assignee: c.Assignee})
+		Priority: priority, Risk: c.Risk, Assignee: c.Assignee})
 }
 
 // checkTask loads a task that an input names, if it names one.
@@ -47,7 +59,7 @@ type ClaimResource struct {
 	Resource  string `json:"resource_id" jsonschema:"file:<path> or directory:<path>"`
 	Type      string `json:"claim_type" enum:"read,review,write,exclusive"`
 	Task      string `json:"task_id,omitempty"`
-	TTL       int    `json:"ttl_seconds,omitempty" jsonschema:"default 900, at most 86400"`
+	TTL       int    `json:"ttl_seconds,omitempty" jsonschema:"default 900, at most 86400" min:"1" max:"86400"`
 	Rationale string `json:"rationale,omitempty"`
 }
 

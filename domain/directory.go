@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"roundtable/events"
@@ -59,27 +60,85 @@ func (d Directory) Evolve(e events.Payload) Directory {
 
 var principalName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
+// CheckPrincipalName checks the name of a principal, or of a team that stands
+// in the field as an owner. It returns an invalid_field fault or nil.
+func CheckPrincipalName(field, name string) error {
+	if !principalName.MatchString(name) {
+		return fault.Errorf(fault.Invalid, "invalid_field", "%s %.80q: letters, digits and . _ @ -, at most 64", field, name).At("/"+field, "not a name")
+	}
+	return nil
+}
+
+// Named returns the principal of this name, in whatever case. Of a history
+// from before names were unique that way only the exact name will do where
+// several differ in case alone.
+func (d Directory) Named(name string) (auth.Principal, bool) {
+	if id, ok := d.Names[name]; ok {
+		return d.Principals[id], true
+	}
+	found := ""
+	for have, id := range d.Names {
+		if strings.EqualFold(have, name) {
+			if found != "" {
+				return auth.Principal{}, false
+			}
+			found = id
+		}
+	}
+	return d.Principals[found], found != ""
+}
+
+// Get returns the principal of this id or name.
+func (d Directory) Get(idOrName string) (auth.Principal, error) {
+	if p, ok := d.Principals[idOrName]; ok {
+		return p, nil
+	}
+	if p, ok := d.Named(idOrName); ok {
+		return p, nil
+	}
+	return auth.Principal{}, fault.Errorf(fault.NotFound, "principal_not_found", "there is no principal %.80q", idOrName)
+}
+
+// OwnerOf names whoever p works for, the same for all that work for the same:
+// the id of a principal if it is one, even one that became known after p did.
+func (d Directory) OwnerOf(p auth.Principal) string {
+	if _, ok := d.Principals[p.Owner]; ok {
+		return p.Owner
+	}
+	if o, ok := d.Named(p.Owner); ok {
+		return o.ID
+	}
+	return strings.ToLower(p.Owner)
+}
+
+// SameOwner reports whether a and b work for the same person or team, which
+// wherever it matters makes them one voice.
+func (d Directory) SameOwner(a, b auth.Principal) bool { return d.OwnerOf(a) == d.OwnerOf(b) }
+
 // Create makes a principal with its roles, on behalf of by, who can give only
 // in workspaces they are admin of.
 func (d Directory) Create(e events.PrincipalCreated, roles []auth.Grant, by auth.Principal, known Workspaces) ([]events.Payload, error) {
 	if err := oneOf("kind", e.Kind, string(auth.Human), string(auth.Agent), string(auth.Service)); err != nil {
 		return nil, err
 	}
-	if !principalName.MatchString(e.Name) {
-		return nil, fault.Errorf(fault.Invalid, "invalid_field", "name %q: letters, digits and . _ @ -, at most 64", e.Name).At("/name", "not a name")
+	if err := CheckPrincipalName("name", e.Name); err != nil {
+		return nil, err
 	}
-	if id, taken := d.Names[e.Name]; taken {
-		return nil, fault.Errorf(fault.Conflict, "name_taken", "principal %s is named %s already", id, e.Name).With("principal_id", id)
+	if p, taken := d.Named(e.Name); taken {
+		return nil, fault.Errorf(fault.Conflict, "name_taken", "principal %s is named %s already; names that differ in case alone are taken for one another", p.ID, p.Name).With("principal_id", p.ID)
 	}
 	switch {
 	case e.Owner == "" && e.Kind == string(auth.Human):
 		e.Owner = e.Principal
 	case e.Owner == "":
 		return nil, fault.Errorf(fault.Invalid, "missing_field", "an %s needs an owner: the person or team it works for", e.Kind).At("/owner", "required for agents and services")
-	case d.Names[e.Owner] != "":
-		e.Owner = d.Names[e.Owner] // a person's name stands for the person
 	}
-	if err := firstOf(text("owner", e.Owner, MaxTitle, true), text("vendor", e.Vendor, MaxTitle, false), text("model", e.Model, MaxTitle, false)); err != nil {
+	if p, ok := d.Named(e.Owner); ok {
+		e.Owner = p.ID // a person's name stands for the person
+	} else if err := CheckPrincipalName("owner", e.Owner); err != nil {
+		return nil, err
+	}
+	if err := firstOf(line("vendor", e.Vendor, MaxTitle, false), line("model", e.Model, MaxTitle, false)); err != nil {
 		return nil, err
 	}
 	out := []events.Payload{e}

@@ -12,6 +12,7 @@ package domain
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"roundtable/events"
@@ -31,7 +32,27 @@ func foreign(aggregate string, e events.Payload) {
 	panic(fmt.Sprintf("domain: %s cannot evolve by %T", aggregate, e))
 }
 
-// text checks one line or a text: not blank if it is needed, within its bound.
+// line checks a text of one line, such as a title: it is shown in tables and
+// sentences, where nothing in it may end the line or hide what it says.
+func line(field, s string, limit int, needed bool) error {
+	if err := text(field, s, limit, needed); err != nil {
+		return err
+	}
+	if i := strings.IndexFunc(s, unseen); i >= 0 {
+		return fault.Errorf(fault.Invalid, "invalid_field", "%s is one line of what can be seen: a control, line break, invisible or bidirectional character stands at byte %d", field, i).
+			At("/"+field, "must be one line without control, invisible or bidirectional characters")
+	}
+	return nil
+}
+
+// unseen reports whether a rune has no shape of its own or changes that of the
+// runes around it. The joiners stay: scripts and emoji are written with them.
+func unseen(r rune) bool {
+	const joiner, nonJoiner = 0x200d, 0x200c
+	return r != joiner && r != nonJoiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// text checks a text: not blank if it is needed, within its bound.
 func text(field, s string, limit int, needed bool) error {
 	switch {
 	case needed && strings.TrimSpace(s) == "":
@@ -40,6 +61,8 @@ func text(field, s string, limit int, needed bool) error {
 		return fault.Errorf(fault.Invalid, "invalid_field", "%s has %d bytes; the bound is %d", field, len(s), limit).At("/"+field, fmt.Sprintf("at most %d bytes", limit))
 	case !utf8.ValidString(s):
 		return fault.Errorf(fault.Invalid, "invalid_field", "%s is not UTF-8", field).At("/"+field, "must be UTF-8")
+	case strings.ContainsRune(s, 0):
+		return fault.Errorf(fault.Invalid, "invalid_field", "%s has a NUL", field).At("/"+field, "must not have a NUL")
 	}
 	return nil
 }

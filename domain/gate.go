@@ -191,8 +191,8 @@ func tally(f Facts, g *Gate) (approvals, objections, vetoes int) {
 			objections++
 		case v.Revision != p.Current().Number:
 			note += ", which is stale"
-		case v.Choice != "abstain" && !owners[who.Owner]:
-			owners[who.Owner] = true
+		case v.Choice != "abstain" && !owners[f.Directory.OwnerOf(who)]:
+			owners[f.Directory.OwnerOf(who)] = true
 			approvals++
 		case v.Choice != "abstain":
 			note += ", which counts once with others of the same owner"

@@ -125,7 +125,7 @@ func (p Proposal) Create(e events.ProposalCreated, first events.ProposalRevision
 	if e.Risk == "" {
 		e.Risk = "normal"
 	}
-	err := firstOf(text("title", e.Title, MaxTitle, true), text("summary_md", e.Summary, MaxText, true), oneOf("risk", e.Risk, risks...),
+	err := firstOf(line("title", e.Title, MaxTitle, true), text("summary_md", e.Summary, MaxText, true), oneOf("risk", e.Risk, risks...),
 		text("rollback_notes", e.RollbackNotes, MaxText, false))
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"roundtable/internal/fault"
+	"roundtable/internal/patch"
 )
 
 // A Resource is something that can be claimed: a file, or a directory with all
@@ -25,45 +26,43 @@ func ParseResource(id string) (Resource, error) {
 	}
 	switch {
 	case !ok:
-		return Resource{}, bad("resource id %q has no kind: write file:%s or directory:%s", id, id, id)
+		return Resource{}, bad("resource id %.200q has no kind: write file:%s or directory:%s", id, id, id)
 	case kind == "symbol":
 		return Resource{}, fault.Errorf(fault.Refused, "symbol_unsupported", "symbols cannot be claimed in this version: claim the file")
 	case kind != "file" && kind != "directory":
-		return Resource{}, bad("resource id %q has the unknown kind %q", id, kind)
+		return Resource{}, bad("resource id %.200q has the unknown kind %q", id, kind)
 	case p == "" && kind == "directory":
 		return Resource{Kind: kind}, nil
 	case p == "":
-		return Resource{}, bad("resource id %q has no path", id)
+		return Resource{}, bad("resource id %.200q has no path", id)
 	}
 	r := Resource{kind, p}
 	return r, r.check(id)
 }
 
-// check refuses a path that leaves the tree, is not ours, or has a canonical
-// spelling other than its own.
+// check refuses a path that leaves the tree, has a canonical spelling other
+// than its own, or that no patch may touch.
 func (r Resource) check(id string) error {
 	bad := func(format string, args ...any) error {
 		return fault.Errorf(fault.Invalid, "invalid_resource", format, args...).At("/resource_id", "a path inside the repository")
 	}
 	if strings.HasPrefix(r.Path, "/") || strings.ContainsRune(r.Path, 0) {
-		return bad("resource id %q: the path must be relative to the repository", id)
+		return bad("resource id %.200q: the path must be relative to the repository", id)
 	}
 	clean := norm.NFC.String(path.Clean(r.Path))
 	if clean == ".." || strings.HasPrefix(clean, "../") {
-		return bad("resource id %q leaves the repository", id)
-	}
-	for c := range strings.SplitSeq(clean, "/") {
-		if f := strings.ToLower(c); f == ".git" || f == ".roundtable" {
-			return bad("resource id %q: %s cannot be claimed", id, c)
-		}
+		return bad("resource id %.200q leaves the repository", id)
 	}
 	switch {
 	case clean == "." && r.Kind == "directory":
-		return bad("resource id %q: the whole tree is spelled directory:", id)
+		return bad("resource id %.200q: the whole tree is spelled directory:", id)
 	case clean == ".":
-		return bad("resource id %q is no file", id)
+		return bad("resource id %.200q is no file", id)
 	case clean != r.Path:
-		return bad("resource id %q is spelled %s:%s", id, r.Kind, clean)
+		return bad("resource id %.200q is spelled %.200s:%.200s", id, r.Kind, clean)
+	}
+	if why := patch.CheckPath(clean, patch.Options{}); why != nil {
+		return bad("resource id %.200q cannot be claimed, since no patch may touch it: %s", id, why.Detail)
 	}
 	return nil
 }

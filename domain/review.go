@@ -65,7 +65,7 @@ func (p Proposal) Eligible(who auth.Principal, d Directory) string {
 		return "an author of the proposal"
 	case !who.Has(p.Workspace, auth.Reviewer, auth.Security, auth.Operator, auth.Admin):
 		return "without one of the roles reviewer, security, operator, admin"
-	case who.Kind != auth.Human && who.Owner == author.Owner:
+	case who.Kind != auth.Human && d.SameOwner(who, author):
 		return "of the same owner as the author"
 	}
 	return ""
@@ -128,7 +128,7 @@ func (a Approval) Request(e events.ApprovalRequested) ([]events.Payload, error) 
 }
 
 func approvalTexts(e events.ApprovalRequested) error {
-	return firstOf(text("subject", e.Subject, MaxTitle, true), text("reason_md", e.Reason, MaxReason, true))
+	return firstOf(line("subject", e.Subject, MaxTitle, true), text("reason_md", e.Reason, MaxReason, true))
 }
 
 // In checks that a is an approval of workspace.

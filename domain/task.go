@@ -27,7 +27,7 @@ func (t Task) Create(e events.TaskCreated) ([]events.Payload, error) {
 	if e.Risk == "" {
 		e.Risk = "normal"
 	}
-	if err := firstOf(text("title", e.Title, MaxTitle, true), text("body_md", e.Body, MaxText, false), oneOf("risk", e.Risk, risks...)); err != nil {
+	if err := firstOf(line("title", e.Title, MaxTitle, true), text("body_md", e.Body, MaxText, false), oneOf("risk", e.Risk, risks...)); err != nil {
 		return nil, err
 	}
 	return []events.Payload{e}, nil

@@ -51,7 +51,7 @@ func votesOfMe(ctx context.Context, tx *sql.Tx, c op.Call) ([]Need, error) {
 	w.add("status = 'in_review'")
 	w.add("NOT EXISTS (SELECT 1 FROM votes v WHERE v.proposal = proposals.id AND v.voter = ?1 AND v.revision = proposals.revision)")
 	if c.Who.Kind != auth.Human { // its vote would not count beside its own owner's author
-		w.add("NOT EXISTS (SELECT 1 FROM principals a WHERE a.id = author AND a.owner = ?)", c.Who.Owner)
+		w.add("NOT EXISTS (SELECT 1 FROM principals a WHERE a.id = author AND a.owner = ? COLLATE NOCASE)", c.Who.Owner)
 	}
 	return waiting(ctx, tx, w, func(p wire.Proposal) Need {
 		return Need{Kind: "vote", Proposal: p.ID, Title: p.Title, Why: "it is in review and you have not voted on its newest revision",

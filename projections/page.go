@@ -18,7 +18,7 @@ import (
 
 // Page is what every list takes besides its own filters.
 type Page struct {
-	Limit         int    `json:"limit,omitempty" jsonschema:"at most so many; 50 if not given"`
+	Limit         int    `json:"limit,omitempty" jsonschema:"at most so many; 50 if not given" min:"1"`
 	Cursor        string `json:"cursor,omitempty" jsonschema:"next_cursor of the page before; the filters must be the same"`
 	Order         string `json:"order,omitempty" jsonschema:"newest or oldest first"`
 	CreatedAfter  string `json:"created_after,omitempty" jsonschema:"only what was made after this RFC 3339 time"`
