@@ -43,6 +43,9 @@ type Config struct {
 	Now      func() time.Time
 	NewID    func() string // a new ULID
 	Patience time.Duration // how long a command may be decided again before it gives up; 0 is 10 s
+	// Operations names everything that can be asked: a token is narrowed to some
+	// of it, and to nothing that is not there.
+	Operations func() []string
 	// Show reads one entity once the views hold position after. It answers the
 	// entity and the position it was read at.
 	Show func(ctx context.Context, entity, workspace, id string, after int64) (any, int64, error)

@@ -2,12 +2,16 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"roundtable/domain"
 	"roundtable/events"
 	"roundtable/internal/auth"
+	"roundtable/internal/fault"
+	"roundtable/internal/op"
 	"roundtable/internal/wire"
 )
 
@@ -93,12 +97,78 @@ func (c IssueToken) decide(ctx context.Context, u *unit) ([]events.Payload, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := c.checkScope(ctx, u, who); err != nil {
+		return nil, err
+	}
 	if c.ExpiresIn == 0 {
 		c.ExpiresIn = 30 * 24 * 3600
 	}
 	u.ids["token"] = c.id
 	return d.Issue(events.TokenIssued{Token: c.id, Principal: who.ID, Hash: c.hash, Scope: events.TokenScope(c.Scope),
 		ExpiresAt: u.now.Add(time.Duration(c.ExpiresIn) * time.Second)}, u.caller.Who, u.now)
+}
+
+// checkScope checks that what the token is narrowed to is there, as far as the
+// principal can see: a name that was mistyped would lock it out, or come to be
+// somebody else's.
+func (c IssueToken) checkScope(ctx context.Context, u *unit, who auth.Principal) error {
+	for _, name := range c.Scope.Operations {
+		if err := u.h.knows(name); err != nil {
+			return err
+		}
+	}
+	s := c.Scope
+	seen := func(workspace, code, field, id string) error {
+		if workspace == "" || !who.Reads(workspace) || s.Workspace != "" && workspace != s.Workspace {
+			return fault.Errorf(fault.NotFound, code, "there is no %s %.80q that this token could see", field, id).At("/scope/"+field, "unknown")
+		}
+		return nil
+	}
+	if s.Workspace != "" {
+		ws, err := load[domain.Workspaces](ctx, u, events.WorkspacesStream)
+		if err != nil {
+			return err
+		}
+		if _, err := ws.Get(s.Workspace); err != nil {
+			return err
+		}
+		if err := seen(s.Workspace, "workspace_not_found", "workspace_id", s.Workspace); err != nil {
+			return err
+		}
+	}
+	if s.Task != "" {
+		t, err := load[domain.Task](ctx, u, events.TaskStream(s.Task))
+		if err != nil {
+			return err
+		}
+		if err := seen(t.Workspace, "task_not_found", "task_id", s.Task); err != nil {
+			return err
+		}
+	}
+	if s.Proposal != "" {
+		p, err := load[domain.Proposal](ctx, u, events.ProposalStream(s.Proposal))
+		if err != nil {
+			return err
+		}
+		return seen(p.Workspace, "proposal_not_found", "proposal_id", s.Proposal)
+	}
+	return nil
+}
+
+// knows refuses the name of what is no operation.
+func (h *Handler) knows(name string) error {
+	var known []string
+	if h.Operations != nil {
+		known = h.Operations()
+	}
+	if slices.Contains(known, name) {
+		return nil
+	}
+	say := "is no operation"
+	if near := op.Nearest(name, known); near != "" {
+		say = fmt.Sprintf("is no operation; did you mean %q?", near)
+	}
+	return fault.Errorf(fault.Invalid, "invalid_field", "%.80q %s", name, say).At("/scope/operations", say)
 }
 
 // RevokeToken ends a credential.

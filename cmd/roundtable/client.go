@@ -66,6 +66,17 @@ func fileOps() (files []op.Op) {
 	return files
 }
 
+// opNames names every operation, those without a JSON answer among them.
+func opNames() (names []string) {
+	for _, o := range allOps() {
+		names = append(names, o.Name)
+	}
+	for _, x := range append(noFeed().Extras(), (&app{handler: commands.New(commands.Config{})}).extras()...) {
+		names = append(names, x.Op.Name)
+	}
+	return names
+}
+
 // noFeed is a live stream of no log.
 func noFeed() *api.Feed {
 	feed, err := api.NewFeed(api.FeedConfig{Log: (*sqlitelog.Store)(nil), Known: (&app{}).known, Revoked: (&watch{}).Next,

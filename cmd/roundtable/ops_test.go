@@ -121,6 +121,13 @@ A mark says that a principal with this role alone, in the workspace, may ask; a 
 as that nobody votes on a proposal of their own. h: people only. Operations of the server as a whole ask for the role in any
 workspace, or, marked *, in all of them. An operation without a column's mark answers 403, without a token 401.
 
+A token can be narrowed to a workspace, a task, a proposal, and some operations: it may do what its principal may and
+of that only what it is narrowed to; all else answers 403 token_scope. No narrowed token gives rights (principal.create, token.issue).
+Narrowed to a workspace, a task or a proposal it reads that workspace, or the workspaces of its principal, whole: tasks, claims,
+proposals with their patches and reviews, test runs, transactions and events; but no other task or proposal by its id where the input
+names one. It changes nothing of the server as a whole. Narrowed to a task it writes only what names the task, or a proposal of
+the task; narrowed to a proposal, only what names the proposal.
+
 `)
 	b.WriteString("| operation | route |")
 	for _, r := range auth.Roles {

@@ -61,12 +61,18 @@ type Grant struct {
 	Role      Role   `json:"role"`
 }
 
-// A Scope narrows a token. Empty fields do not narrow.
+// A Scope narrows a token. Fields that are left out do not narrow; an input
+// may not give them empty, which would read as nothing and mean everything.
 type Scope struct {
-	Workspace  string   `json:"workspace_id,omitempty"`
-	Task       string   `json:"task_id,omitempty"`
-	Proposal   string   `json:"proposal_id,omitempty"`
-	Operations []string `json:"operations,omitempty"` // names such as "vote.cast"
+	Workspace  string   `json:"workspace_id,omitempty" minlen:"1"`
+	Task       string   `json:"task_id,omitempty" minlen:"1"`
+	Proposal   string   `json:"proposal_id,omitempty" minlen:"1"`
+	Operations []string `json:"operations,omitempty" jsonschema:"names such as vote.cast" minlen:"1" minitems:"1" maxitems:"200"`
+}
+
+// Narrows reports whether the token may do less than its principal.
+func (s Scope) Narrows() bool {
+	return s.Workspace != "" || s.Task != "" || s.Proposal != "" || len(s.Operations) > 0
 }
 
 // A Principal is whoever a credential stands for.

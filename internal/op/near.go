@@ -26,6 +26,10 @@ func unknownField(name string, s *jsonschema.Schema) string {
 	return "is no field here; the fields are " + strings.Join(known[:min(30, len(known))], ", ")
 }
 
+// Nearest returns the known name that was likely meant by name, or "" if none
+// is close.
+func Nearest(name string, known []string) string { return nearest(name, known) }
+
 // nearest returns the known name that is closest to name, or "" if none is
 // close: a typing error in every four letters is.
 func nearest(name string, known []string) string {

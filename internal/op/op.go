@@ -57,7 +57,8 @@ type Op struct {
 	Tool   bool   // offered over MCP
 	May    May
 	Effect Effect
-	Status int // of success over HTTP; 0 is 200
+	Rights bool // it gives rights: no narrowed token may, or it could make itself a wider one
+	Status int  // of success over HTTP; 0 is 200
 	In     *jsonschema.Schema
 	Out    *jsonschema.Schema
 	Run    func(ctx context.Context, c Call, in []byte) (any, error)
@@ -164,6 +165,8 @@ func (o Op) inScope(c Call) error {
 		return outOfScope("workspace", s.Workspace)
 	case len(s.Operations) > 0 && !slices.Contains(s.Operations, o.Name):
 		return outOfScope("the operations", strings.Join(s.Operations, ", "))
+	case o.Rights && s.Narrows():
+		return outOfScope("less than its principal may do, and", o.Name+" gives rights")
 	case narrow && !o.InWorkspace() && (o.Writes() || o.May.Server || o.May.Everywhere):
 		return outOfScope("a part of one workspace, and "+o.Name, "concerns the server")
 	}
@@ -186,7 +189,8 @@ func scopedFields(in *jsonschema.Schema) map[string]bool {
 
 // withinScope checks what the token is narrowed to by the input. A narrowed
 // token may read its workspace, and write only what names its task or
-// proposal.
+// proposal. Of a token of a task an input may name a proposal instead: whether
+// that is of the task is for whoever loads it to say.
 func (o Op) withinScope(c Call, in []byte, has map[string]bool) error {
 	s := c.Who.Scope
 	if s.Task == "" && s.Proposal == "" {
@@ -202,7 +206,8 @@ func (o Op) withinScope(c Call, in []byte, has map[string]bool) error {
 	if s.Proposal != "" && (named.Proposal != s.Proposal && (o.Writes() || has["proposal_id"])) {
 		return outOfScope("proposal", s.Proposal)
 	}
-	if s.Task != "" && (named.Task != s.Task && (o.Writes() && has["task_id"] || named.Task != "")) {
+	other := named.Task != s.Task && named.Task != ""
+	if s.Task != "" && (other || o.Writes() && named.Task == "" && named.Proposal == "") {
 		return outOfScope("task", s.Task)
 	}
 	return nil

@@ -58,6 +58,7 @@ func TestOrder(t *testing.T) {
 		"token workspace":   {scoped(auth.Scope{Workspace: "WS-9"}), "WS-1", "k", good, "token_scope"},
 		"token operations":  {scoped(auth.Scope{Operations: []string{"vote.list"}}), "WS-1", "k", "not json", "token_scope"},
 		"token proposal":    {scoped(auth.Scope{Proposal: "P-2"}), "WS-1", "k", good, "token_scope"},
+		"token of a task":   {scoped(auth.Scope{Task: "T-1"}), "WS-1", "k", good, ""}, // whose the proposal is, is found where it is loaded
 		"token of proposal": {scoped(auth.Scope{Proposal: "P-1"}), "WS-1", "k", good, ""},
 	} {
 		_, err := cast().Run(t.Context(), op.Call{Who: c.who, Workspace: c.ws, Key: c.key}, []byte(c.in))
@@ -74,6 +75,10 @@ func TestServerRights(t *testing.T) {
 	anywhere := op.Op{Name: "principal.create", Route: "POST /api/v1/principals", Effect: op.Records, May: op.May{Roles: []auth.Role{auth.Admin}, Server: true, Human: true}}
 	narrow := who(auth.Human, auth.Grant{Workspace: "*", Role: auth.Admin}, auth.Grant{Workspace: "*", Role: auth.Auditor})
 	narrow.Scope.Task = "T-1"
+	single := narrow
+	single.Scope = auth.Scope{Operations: []string{"principal.create"}}
+	gives := anywhere
+	gives.Rights = true
 	for name, c := range map[string]struct {
 		op   op.Op
 		who  auth.Principal
@@ -84,9 +89,49 @@ func TestServerRights(t *testing.T) {
 		"narrowed auditor":    {everywhere, narrow, "token_scope"},
 		"admin of one":        {anywhere, who(auth.Human, auth.Grant{Workspace: "WS-1", Role: auth.Admin}), ""},
 		"agent with the role": {anywhere, who(auth.Agent, auth.Grant{Workspace: "*", Role: auth.Admin}), "people_only"},
+		"one op":              {anywhere, single, ""},
+		"one op of rights":    {gives, single, "token_scope"},
 		"narrowed admin":      {anywhere, narrow, "token_scope"},
 	} {
 		if err := c.op.Allows(op.Call{Who: c.who}); err == nil && c.want != "" || err != nil && fault.CodeOf(err) != c.want {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestTaskScope: a token of a task writes nothing that names neither the task
+// nor a proposal, and reads the workspace but other tasks.
+func TestTaskScope(t *testing.T) {
+	type free struct {
+		Name string `json:"name,omitempty"`
+	}
+	type both struct {
+		Task     string `json:"task_id,omitempty"`
+		Proposal string `json:"proposal_id,omitempty"`
+	}
+	run := func(context.Context, op.Call, free) (free, error) { return free{}, nil }
+	of := func(context.Context, op.Call, both) (both, error) { return both{}, nil }
+	o := func(route string, e op.Effect) op.Op {
+		return op.Op{Name: "x.y", Route: route, Effect: e, May: op.May{Any: true}}
+	}
+	const ws = "/api/v1/workspaces/{workspace_id}/x"
+	me := who(auth.Human, auth.Grant{Workspace: "WS-1", Role: auth.Operator})
+	me.Scope.Task = "T-1"
+	for name, c := range map[string]struct {
+		op   op.Op
+		in   string
+		want string
+	}{
+		"write of neither field": {op.Of(o("POST "+ws, op.Records), run), `{}`, "token_scope"},
+		"read of neither field":  {op.Of(o("GET "+ws, op.Reads), run), `{}`, ""},
+		"write naming neither":   {op.Of(o("POST "+ws, op.Records), of), `{}`, "token_scope"},
+		"write of another":       {op.Of(o("POST "+ws, op.Records), of), `{"task_id":"T-2","proposal_id":"P-1"}`, "token_scope"},
+		"read of another":        {op.Of(o("GET "+ws, op.Reads), of), `{"task_id":"T-2"}`, "token_scope"},
+		"write of the task":      {op.Of(o("POST "+ws, op.Records), of), `{"task_id":"T-1"}`, ""},
+		"write of a proposal":    {op.Of(o("POST "+ws, op.Records), of), `{"proposal_id":"P-1"}`, ""},
+	} {
+		_, err := c.op.Run(t.Context(), op.Call{Who: me, Workspace: "WS-1", Key: "k"}, []byte(c.in))
+		if err == nil && c.want != "" || err != nil && fault.CodeOf(err) != c.want {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
