@@ -62,7 +62,7 @@ func setUp(t *testing.T) *table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world.New(blobs, dir, repo.Options{})
+	w := world.New(blobs, filepath.Join(dir, "data"), repo.Options{})
 	t.Cleanup(func() {
 		if err := errors.Join(w.Close(), blobs.Close(), x.store.Close()); err != nil {
 			t.Error(err)

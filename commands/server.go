@@ -39,7 +39,7 @@ func (c AddWorkspace) decide(ctx context.Context, u *unit) ([]events.Payload, er
 	}
 	name := c.Label
 	if name == "" {
-		name = filepath.Base(f.root)
+		name = domain.WorkspaceName(filepath.Base(f.root))
 	}
 	u.ids["workspace"] = u.id("WS")
 	return ws.Add(events.WorkspaceAdded{Workspace: u.ids["workspace"], Name: name, Root: f.root, Kind: f.kind})

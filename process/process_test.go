@@ -93,7 +93,7 @@ func (b *bench) open() {
 		b.t.Fatal(err)
 	}
 	steps := process.NewSteps()
-	b.world = world.New(blobs, b.dir, repo.Options{Step: steps.Step})
+	b.world = world.New(blobs, filepath.Join(b.dir, "data"), repo.Options{Step: steps.Step})
 	b.Handler = commands.New(commands.Config{Log: b.store, World: b.world, Policy: policy.Default(), Now: time.Now,
 		NewID: func() string { return ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String() }})
 	lg := slog.New(slog.NewTextHandler(b.t.Output(), nil))

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -108,17 +107,8 @@ func absent(root string, err error) error {
 
 // Root resolves a folder that is to be governed.
 func (w *World) Root(ctx context.Context, dir string) (root, kind string, err error) {
-	bad := func(why string) error {
-		return fault.Errorf(fault.Invalid, "invalid_root", "%s %s", dir, why).At("/root", why)
-	}
-	if !filepath.IsAbs(dir) {
-		return "", "", bad("is not an absolute path")
-	}
-	if root, err = filepath.EvalSymlinks(dir); err != nil {
-		return "", "", bad("is not there or cannot be read")
-	}
-	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		return "", "", bad("is not a folder")
+	if root, err = CheckRoot(dir, w.data); err != nil {
+		return "", "", err
 	}
 	s, err := w.space(ctx, root)
 	if err != nil {
