@@ -9,9 +9,12 @@ import (
 	"path/filepath"
 
 	"roundtable/commands"
+	"roundtable/domain"
+	"roundtable/events"
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
 	"roundtable/internal/wire"
+	"roundtable/internal/world"
 )
 
 type initCmd struct {
@@ -61,8 +64,8 @@ func (c *initCmd) make(ctx context.Context, t terminal) (m made, err error) {
 	if m.Data, err = filepath.Abs(m.Data); err != nil {
 		return m, err
 	}
-	if _, err := os.Stat(filepath.Join(m.Data, "log.db")); err == nil {
-		return m, fault.Errorf(fault.Conflict, "already_there", "%s has a history already; for a lost token: roundtable token issue --data %s --principal NAME", m.Data, m.Data)
+	if err := c.check(dir, m.Data); err != nil {
+		return m, err
 	}
 	if err := os.MkdirAll(m.Data, 0o700); err != nil {
 		return m, err
@@ -76,17 +79,73 @@ func (c *initCmd) make(ctx context.Context, t terminal) (m made, err error) {
 	return m, err
 }
 
-// bootstrap puts dir under governance and makes the first admin.
+// check refuses what would fail later, before anything is made.
+func (c *initCmd) check(dir, data string) error {
+	if err := domain.CheckPrincipalName("name", c.Name); err != nil {
+		return err
+	}
+	_, err := world.CheckRoot(dir, data)
+	return err
+}
+
+// bootstrap puts dir under governance and makes the first admin, unless an
+// earlier run came to its end. What one that was cut short has made is used:
+// without a credential nobody could.
 func (a *app) bootstrap(ctx context.Context, dir, name string) (workspace, token string, err error) {
-	ws, err := a.handler.Do(ctx, system("init.workspace"), commands.AddWorkspace{Root: dir})
+	begun, err := a.begun(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	who, err := a.handler.Do(ctx, system("init.admin"), commands.CreatePrincipal{Label: name, Kind: string(auth.Human),
-		Roles: []wire.Role{{Workspace: auth.AllWorkspaces, Role: string(auth.Admin)}, {Workspace: auth.AllWorkspaces, Role: string(auth.Auditor)}}})
+	if begun.over {
+		return "", "", fault.Errorf(fault.Conflict, "already_there", "%s has a history already; for a lost token: roundtable token issue --data %s --principal NAME", a.data, a.data)
+	}
+	root, err := world.CheckRoot(dir, a.data)
 	if err != nil {
 		return "", "", err
 	}
-	token, _, err = a.handler.Issue(ctx, system("init.token"), commands.IssueToken{Principal: who.IDs["principal"], ExpiresIn: 366 * 24 * 3600})
-	return ws.IDs["workspace"], token, err
+	run := ids()()
+	if workspace = begun.workspaces[root]; workspace == "" {
+		ws, err := a.handler.Do(ctx, system("init.workspace."+run), commands.AddWorkspace{Root: dir})
+		if err != nil {
+			return "", "", err
+		}
+		workspace = ws.IDs["workspace"]
+	}
+	admin, made := begun.directory.Named(name)
+	if !made {
+		who, err := a.handler.Do(ctx, system("init.admin."+run), commands.CreatePrincipal{Label: name, Kind: string(auth.Human),
+			Roles: []wire.Role{{Workspace: auth.AllWorkspaces, Role: string(auth.Admin)}, {Workspace: auth.AllWorkspaces, Role: string(auth.Auditor)}}})
+		if err != nil {
+			return "", "", err
+		}
+		admin.ID = who.IDs["principal"]
+	}
+	token, _, err = a.handler.Issue(ctx, system("init.token."+run), commands.IssueToken{Principal: admin.ID, ExpiresIn: 366 * 24 * 3600})
+	return workspace, token, err
+}
+
+// A beginning is what runs of init have made so far.
+type beginning struct {
+	workspaces map[string]string // root → id
+	directory  domain.Directory
+	over       bool // a credential was issued: whoever got it goes on from there
+}
+
+func (a *app) begun(ctx context.Context) (b beginning, err error) {
+	b.workspaces = map[string]string{}
+	roots, err := a.handler.Roots(ctx)
+	if err != nil {
+		return b, err
+	}
+	for id, root := range roots {
+		b.workspaces[root] = id
+	}
+	es, err := a.store.Stream(ctx, events.DirectoryStream, 0)
+	for _, e := range es {
+		b.directory = b.directory.Evolve(e.Payload)
+		if _, issued := e.Payload.(events.TokenIssued); issued {
+			b.over = true
+		}
+	}
+	return b, err
 }
