@@ -127,7 +127,8 @@ func applyAll(ctx context.Context, log eventlog.Source, tx *sql.Tx, ps []Project
 
 // swap replaces the rows of ps by those in the database at path, which stand
 // for a position, and what the log says after it up to where ps have got. It
-// returns the position the rows then stand for: none goes back.
+// returns the position the rows then stand for: none goes back, unless the log
+// has lost what it stood for.
 func (v *Views) swap(ctx context.Context, path string, ps []Projector, at int64) (position int64, err error) {
 	conn, err := v.db.Write.Conn(ctx)
 	if err != nil {
@@ -162,6 +163,11 @@ func (v *Views) swap(ctx context.Context, path string, ps []Projector, at int64)
 			}
 		}
 	}
+	head, _, err := v.log.Head(ctx) // after the checkpoints, which are beyond it only if the log was cut
+	if err != nil {
+		return 0, err
+	}
+	position = min(position, head)
 	if err := applyAll(ctx, v.log, tx, ps, at, position); err != nil {
 		return 0, err
 	}

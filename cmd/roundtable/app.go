@@ -165,8 +165,14 @@ func (h atLeast) WithGroup(name string) slog.Handler {
 func (h atLeast) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
 
 // settle ends what a process before this one left half done in the governed
-// folders. Before that nobody may look at them.
-func (a *app) settle(ctx context.Context) error { return a.applier().Recover(ctx) }
+// folders. Before that nobody may look at them. Of a history that was cut
+// nothing is settled: see whole.
+func (a *app) settle(ctx context.Context) error {
+	if err := a.whole(ctx); err != nil {
+		return err
+	}
+	return a.applier().Recover(ctx)
+}
 
 // testRuns says how tests are run.
 type testRuns struct {

@@ -93,6 +93,9 @@ func serve(ctx context.Context, data string, f serveFlags, t terminal) (err erro
 	if r, err := eventlog.VerifyTail(ctx, a.store, verifyTail); err != nil || !r.OK {
 		return errors.Join(err, fmt.Errorf("the newest %d events do not verify: %s at position %d; `roundtable log verify` tells more", verifyTail, r.Detail, r.FirstBad))
 	}
+	if b, err := a.begun(ctx); err != nil || !b.over {
+		return errors.Join(err, fault.Errorf(fault.Conflict, "init_unfinished", "nobody has a credential for %s: run `roundtable init DIR --data %s`, which goes on where it was cut short", data, data))
+	}
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Addr)
 	if err != nil {
 		return err

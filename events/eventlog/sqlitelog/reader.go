@@ -54,6 +54,15 @@ func (r *Reader) Head(ctx context.Context) (position int64, hash string, err err
 	return position, hex.EncodeToString(h), err
 }
 
+// Reached returns the greatest position that an outcome or a checkpoint in the
+// file names. It is never beyond the head of a log that has all its events.
+func (r *Reader) Reached(ctx context.Context) (position int64, err error) {
+	_, err = r.find(ctx, `SELECT max(
+		coalesce((SELECT position FROM outcomes ORDER BY rowid DESC LIMIT 1), 0),
+		coalesce((SELECT max(position) FROM checkpoints), 0))`, nil, &position)
+	return position, err
+}
+
 const envelope = `position, events.id, workspace, version, type, schema, time, actor, session, command, cause, correlation, data`
 
 const selectStream = `SELECT ` + envelope + ` FROM events WHERE stream = (SELECT id FROM streams WHERE name = ?) AND version > ? ORDER BY version`
