@@ -1,6 +1,8 @@
 package commands_test
 
 import (
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,4 +41,23 @@ func TestZero(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRoots: what is Git's, the service's or part of another workspace is
+// refused; a work tree of its own inside one is not.
+func TestRoots(t *testing.T) {
+	x := setUp(t)
+	x.write("sub/b.txt", "b\n")
+	git := exec.CommandContext(t.Context(), "git", "worktree", "add", "-q", "--detach", "tree")
+	git.Dir = x.root
+	if out, err := git.CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	for dir, want := range map[string]string{
+		"sub": "root_nested", ".git": "root_reserved", ".git/objects": "root_reserved", ".roundtable": "root_reserved", "": "workspace_exists", "a.txt": "invalid_root",
+	} {
+		x.refused(commands.System("", "root "+dir), commands.AddWorkspace{Root: filepath.Join(x.root, dir), Label: "other"}, want)
+	}
+	x.must(commands.System("", "tree"), commands.AddWorkspace{Root: filepath.Join(x.root, "tree")})
+	x.must(commands.System("", "around"), commands.AddWorkspace{Root: filepath.Dir(x.root), Label: "around"})
 }

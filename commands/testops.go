@@ -31,8 +31,8 @@ func (h *Handler) testOps() []op.Op {
 
 type testQuestion struct {
 	TestRun string `json:"test_run_id"`
-	Offset  int    `json:"log_offset,omitempty" jsonschema:"bytes to skip"`
-	Limit   int    `json:"log_limit,omitempty" jsonschema:"bytes to answer; default 65536, at most 262144"`
+	Offset  int    `json:"log_offset,omitempty" jsonschema:"bytes to skip" min:"0"`
+	Limit   int    `json:"log_limit,omitempty" jsonschema:"bytes to answer; default 65536, at most 262144" min:"1" max:"262144"`
 }
 
 // A Log is a part of what a test run printed.

@@ -86,7 +86,7 @@ func TestOneHistory(t *testing.T) {
 	s := served(t)
 	coder := s.join(t, "coder", "agent", "implementer")
 	for i := range 60 {
-		s.post(t, "", "~/tasks", args{"title": fmt.Sprint("Task <", i, "> & \u2028 ünï"), "body_md": "x"}, 201)
+		s.post(t, "", "~/tasks", args{"title": fmt.Sprint("Task <", i, "> & ünï"), "body_md": "<x> & \u2028"}, 201)
 	}
 	s.post(t, coder, "~/proposals", args{"title": "x", "summary_md": "y", "patch": diffA}, 201)
 	head := s.head(t)
