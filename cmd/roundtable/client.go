@@ -71,7 +71,7 @@ func opNames() (names []string) {
 	for _, o := range allOps() {
 		names = append(names, o.Name)
 	}
-	for _, x := range append(noFeed().Extras(), (&app{handler: commands.New(commands.Config{})}).extras()...) {
+	for _, x := range append(noFeed().Extras(), (&app{}).extras()...) {
 		names = append(names, x.Op.Name)
 	}
 	return names
