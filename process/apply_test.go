@@ -322,3 +322,29 @@ func TestFolderAway(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStaleFence: an apply that was asked for under a claim does nothing once
+// the claim has lapsed and somebody else holds the file.
+func TestStaleFence(t *testing.T) {
+	b := setUp(t, files)
+	b.join("rival", "agent", "green", "implementer")
+	b.must(b.as("coder"), commands.ClaimResource{Resource: "file:a.txt", Type: "write", TTL: 1})
+	p := b.must(b.as("coder"), commands.CreateProposal{Title: "t", Summary: "s", PatchInput: commands.PatchInput{Patch: first}}).IDs["proposal"]
+	b.must(b.as("critic"), commands.CastVote{Proposal: p, Vote: "approve", Reason: "fine"})
+	tx := b.must(b.as("ada"), commands.ApplyPatch{Proposal: p}).IDs["transaction"]
+	for end := time.Now().Add(time.Minute); ; {
+		_, err := b.Do(t.Context(), b.as("rival"), commands.ClaimResource{Resource: "file:a.txt", Type: "write"})
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	stop := b.run()
+	defer stop()
+	if got := b.ended(tx); got.State != domain.TxFailed || got.Failure.Code != "stale_fence" {
+		t.Errorf("%+v", got)
+	}
+	b.file("a.txt", files["a.txt"])
+}
