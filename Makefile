@@ -30,7 +30,7 @@ lint:
 
 # The slow proofs: more seeds, more kills, longer histories. Run by hand.
 long:
-	ROUNDTABLE_LONG=1 $(GO) test -timeout 60m ./...
+	ROUNDTABLE_LONG=1 $(GO) test -timeout 120m ./...
 
 bench:
 	$(GO) run ./cmd/roundtable bench append
