@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -224,12 +225,16 @@ func (h *Handler) recovery(ctx context.Context, c op.Call, in transactionQuestio
 		return r, err
 	}
 	r.Transaction, r.State = t.ID, t.State
-	r.Actions = actions(t, r)
+	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(t.Proposal))
+	if err != nil {
+		return r, err
+	}
+	r.Actions = actions(t, p, r)
 	return r, nil
 }
 
 // actions says what can be done about a transaction now, and why.
-func actions(t domain.Transaction, r wire.Recovery) []wire.Action {
+func actions(t domain.Transaction, p domain.Proposal, r wire.Recovery) []wire.Action {
 	call := func(op string, args map[string]any) *fault.Step { return &fault.Step{Op: op, Args: args} }
 	tx := map[string]any{"transaction_id": t.ID}
 	apply := wire.Action{Action: "apply", Why: "it is " + t.State}
@@ -239,6 +244,8 @@ func actions(t domain.Transaction, r wire.Recovery) []wire.Action {
 	again := wire.Action{Action: "apply_again", Why: "it is " + t.State}
 	switch {
 	case t.State != domain.TxFailed:
+	case p.Terminal():
+		again.Why = "its proposal is " + p.Status
 	case r.Journal == "attention":
 		again.Why = "some paths wait for a person: both versions are kept"
 	case r.Journal == "committed" || r.Journal == "open":
@@ -282,4 +289,27 @@ func (h *Handler) wait(ctx context.Context, c op.Call, id string) error {
 func (h *Handler) me(ctx context.Context, c op.Call, _ struct{}) (op.Answer, error) {
 	v, position, err := h.Show(ctx, "principal", "", c.Who.ID, c.After)
 	return op.Answer{Name: "principal", Value: v, Position: position}, err
+}
+
+// Narrowed returns ops that a token narrowed to a task can ask only about
+// proposals of that task, wherever an input names one.
+func (h *Handler) Narrowed(ops []op.Op) []op.Op {
+	out := make([]op.Op, len(ops))
+	for i, o := range ops {
+		out[i] = o
+		if o.In == nil || o.In.Properties["proposal_id"] == nil || o.Run == nil {
+			continue
+		}
+		run := o.Run
+		out[i].Run = func(ctx context.Context, c op.Call, in []byte) (any, error) {
+			var named proposalQuestion
+			if c.Who.Scope.Task != "" && o.Allows(c) == nil && json.Unmarshal(in, &named) == nil && named.Proposal != "" {
+				if _, err := h.question(c.Who, c.Workspace).proposal(ctx, named.Proposal); err != nil {
+					return nil, err
+				}
+			}
+			return run(ctx, c, in)
+		}
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -209,4 +210,79 @@ func TestTokens(t *testing.T) {
 	if _, err := x.Authenticate(t.Context(), token); err == nil {
 		t.Error("a revoked token is good")
 	}
+}
+
+// TestCopySource: what a copy reads is bound like what a patch changes.
+func TestCopySource(t *testing.T) {
+	x := cast(t)
+	p := x.must(x.as("coder"), propose("diff --git a/a.txt b/b.txt\nsimilarity index 100%\ncopy from a.txt\ncopy to b.txt\n")).IDs["proposal"]
+	if g := status(ask[wire.Gates](x, "proposal.explain", p)); g["base"] != "passed" || g["patch"] != "passed" {
+		t.Fatal(g)
+	}
+	x.write("a.txt", "what nobody has read\n")
+	if g := ask[wire.Gates](x, "proposal.explain", p); status(g)["base"] != "failed" || !strings.Contains(strings.Join(g.Gates[3].Because, ""), "a.txt") {
+		t.Errorf("%+v", g.Gates[3])
+	}
+}
+
+// TestIgnoredFiles: a file that git ignores can be neither changed nor copied,
+// and nothing of it is told.
+func TestIgnoredFiles(t *testing.T) {
+	x := cast(t)
+	x.write(".gitignore", "*.env\n")
+	x.write("p.env", "PASSWORD=hunter2\n")
+	for _, patch := range []string{
+		"diff --git a/p.env b/leak.txt\nsimilarity index 100%\ncopy from p.env\ncopy to leak.txt\n",
+		"diff --git a/p.env b/p.env\n--- a/p.env\n+++ b/p.env\n@@ -1 +1 @@\n-guess\n+other\n",
+		"diff --git a/p.env b/q.txt\nsimilarity index 100%\nrename from p.env\nrename to q.txt\n",
+	} {
+		f := x.refused(x.as("coder"), propose(patch), "path.ignored")
+		if strings.Contains(fmt.Sprint(f.Detail, f.Fields, f.Context), "hunter2") {
+			t.Errorf("the refusal tells what the file holds: %+v", f)
+		}
+	}
+	x.must(x.as("coder"), propose("diff --git a/new.env b/new.env\nnew file mode 100644\n--- /dev/null\n+++ b/new.env\n@@ -0,0 +1 @@\n+mine\n"))
+}
+
+// TestOpenTwice: opening a transaction starts no test that a run answers, that
+// cannot have a tree, or that is named twice.
+func TestOpenTwice(t *testing.T) {
+	x := cast(t)
+	runs := func() (n int) {
+		records, err := x.store.Since(t.Context(), 0, 10_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if r.Type == "test_run.requested" {
+				n++
+			}
+		}
+		return n
+	}
+	create := propose(change)
+	create.ExpectedTests = []string{"make ok", "make ok"}
+	p := x.must(x.as("coder"), create).IDs["proposal"]
+	for range 3 {
+		x.must(x.as("ada"), commands.OpenTransaction{Proposal: p})
+	}
+	if n := runs(); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+	create = propose(strings.Replace(change, "-two", "-deux", 1))
+	create.ExpectedTests = []string{"make ok"}
+	x.must(x.as("ada"), commands.OpenTransaction{Proposal: x.must(x.as("coder"), create).IDs["proposal"]})
+	if n := runs(); n != 1 {
+		t.Errorf("a patch that does not fit is tested: %d runs", n)
+	}
+}
+
+// TestEndedTransaction: one that has failed is refused as that, and not by
+// gates.
+func TestEndedTransaction(t *testing.T) {
+	x := cast(t)
+	p := x.must(x.as("coder"), propose(change)).IDs["proposal"]
+	tx := x.must(x.as("ada"), commands.OpenTransaction{Proposal: p}).IDs["transaction"]
+	x.must(x.as("coder"), commands.WithdrawProposal{Proposal: p})
+	x.refused(x.as("ada"), commands.ApplyTransaction{Transaction: tx}, "illegal_transaction_transition")
 }

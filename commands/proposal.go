@@ -85,7 +85,9 @@ func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRe
 	if err != nil {
 		return e, err
 	}
-	if _, err := fact(u, "keep base", func() (bool, error) { return true, u.h.World.KeepBase(ctx, root, found.Base.Paths) }); err != nil {
+	if _, err := fact(u, "keep base", func() (bool, error) {
+		return true, u.h.World.KeepBase(ctx, root, append(slices.Clone(found.Base.Paths), found.Base.Sources...))
+	}); err != nil {
 		return e, err
 	}
 	risk := "" // policy's word; the author's is the rule's to add
@@ -274,8 +276,9 @@ func (u *unit) facts(ctx context.Context, p domain.Proposal) (f domain.Facts, er
 		return f, err
 	}
 	f.Patch = domain.PatchFacts{Refused: found.Refused}
-	if !found.Never {
-		f.Patch.Moved = moved(r.Base.Paths, found.Base.Paths)
+	f.Patch.Compared = !found.Never
+	if f.Patch.Compared {
+		f.Patch.Moved = moved(append(slices.Clone(r.Base.Paths), r.Base.Sources...), append(slices.Clone(found.Base.Paths), found.Base.Sources...))
 	}
 	if p.Tested() && found.Refused == nil {
 		f.Patch.Tree, err = u.tree(ctx, root, r.PatchDigest)

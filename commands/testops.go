@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -70,5 +71,8 @@ func (h *Handler) log(ctx context.Context, t wire.TestRun, in testQuestion) Log 
 	}
 	from := min(max(in.Offset, 0), len(b))
 	to := min(from+min(max(in.Limit, 0), MaxLogPage), len(b))
+	for to < len(b) && to > from+1 && !utf8.RuneStart(b[to]) {
+		to-- // a page ends between characters
+	}
 	return Log{Text: string(b[from:to]), Offset: from, Next: to, Bytes: len(b), End: to == len(b)}
 }

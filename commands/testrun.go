@@ -96,6 +96,9 @@ func (u *unit) startTests(ctx context.Context, p domain.Proposal) (out []events.
 	if err != nil {
 		return nil, err
 	}
+	if f.Patch.Refused != nil {
+		return nil, nil // there is no tree to test
+	}
 	for _, command := range p.Untested(f.Patch.Tree) {
 		e, err := u.testRun(p, command, 0)
 		if err != nil {

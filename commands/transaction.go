@@ -28,6 +28,9 @@ func (c OpenTransaction) decide(ctx context.Context, u *unit) ([]events.Payload,
 	if err != nil {
 		return nil, err
 	}
+	if p.Terminal() {
+		return out, nil
+	}
 	tests, err := u.startTests(ctx, p)
 	return append(out, tests...), err
 }
@@ -81,7 +84,7 @@ func (u *unit) transaction(ctx context.Context, id string) (domain.Transaction, 
 type ApplyTransaction struct {
 	Transaction string `json:"transaction_id"`
 	Reason      string `json:"reason,omitempty"`
-	Wait        *int   `json:"wait_seconds,omitempty" jsonschema:"how long to wait for the outcome; default 30, at most 300"`
+	Wait        *int   `json:"wait_seconds,omitempty" min:"0" max:"300" jsonschema:"how long to wait for the outcome; default 30, at most 300"`
 }
 
 // Name is the command's on the wire.
@@ -109,7 +112,7 @@ func (c ApplyTransaction) wish() any {
 type ApplyPatch struct {
 	Proposal string `json:"proposal_id"`
 	Reason   string `json:"reason,omitempty"`
-	Wait     *int   `json:"wait_seconds,omitempty" jsonschema:"how long to wait for the outcome; default 30, at most 300"`
+	Wait     *int   `json:"wait_seconds,omitempty" min:"0" max:"300" jsonschema:"how long to wait for the outcome; default 30, at most 300"`
 }
 
 // Name is the command's on the wire.
@@ -137,8 +140,8 @@ func (c ApplyPatch) wish() any {
 // apply judges the gates and asks for the next attempt, or refuses with all
 // that stands in the way.
 func (u *unit) apply(ctx context.Context, t domain.Transaction, p domain.Proposal, reason string) ([]events.Payload, error) {
-	if t.State == domain.TxApplying || t.State == domain.TxApplied {
-		return nil, nil // repeated
+	if t.State != domain.TxStaged { // repeated, or never possible any more
+		return t.Apply(events.TransactionApplyRequested{Reason: reason}, p)
 	}
 	if slices.Contains(p.Authors(), u.caller.Who.ID) && !u.h.Policy.AuthorMayApply {
 		return nil, fault.Errorf(fault.Forbidden, "author_may_not_apply", "an author of %s cannot apply it", p.ID).

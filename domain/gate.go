@@ -35,9 +35,10 @@ type Facts struct {
 // PatchFacts is what the newest revision's patch meets in the tree as it lies
 // now.
 type PatchFacts struct {
-	Refused *fault.Error // why it does not parse, is not safe or does not fit; nil if it applies
-	Moved   []string     // touched paths that no longer have the base's state
-	Tree    string       // id of the candidate tree; "" if no gate needed it
+	Refused  *fault.Error // why it does not parse, is not safe or does not fit; nil if it applies
+	Compared bool         // the touched paths could be compared with the base
+	Moved    []string     // those, and sources of copies, that no longer have the base's state
+	Tree     string       // id of the candidate tree; "" if no gate needed it
 }
 
 // Gates judges every gate, in the order in which they are shown.
@@ -143,6 +144,9 @@ func coverageGate(f Facts) Gate {
 }
 
 func baseGate(f Facts) Gate {
+	if !f.Patch.Compared {
+		return Gate{Gate: "base", Status: "skipped", Because: []string{"the paths were not compared: see gate patch"}}
+	}
 	if len(f.Patch.Moved) == 0 {
 		return Gate{Gate: "base", Status: "passed", Because: []string{"every touched path is as it was when the revision was attached"}}
 	}

@@ -90,7 +90,7 @@ func (p Proposal) Tested() bool {
 // answer on tree, the candidate tree of the newest revision.
 func (p Proposal) Untested(tree string) (commands []string) {
 	for _, c := range p.ExpectedTests {
-		if !p.testing(c) && !slices.ContainsFunc(p.Tests, func(t events.ProposalTested) bool {
+		if !slices.Contains(commands, c) && !p.testing(c) && !slices.ContainsFunc(p.Tests, func(t events.ProposalTested) bool {
 			return t.Command == c && t.Revision == p.Current().Number && t.Tree == tree && (t.State == Passed || t.State == "failed")
 		}) {
 			commands = append(commands, c)

@@ -35,6 +35,7 @@ type Base struct {
 	Commit      string      `json:"commit,omitempty"`
 	PathsDigest string      `json:"paths_digest"`
 	Paths       []PathState `json:"paths"`
+	Sources     []PathState `json:"sources,omitempty"` // of copies: read, and not changed; PathsDigest covers them too
 }
 
 // A PathState is what one path holds.

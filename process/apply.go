@@ -141,11 +141,12 @@ func (a Applier) plan(ctx context.Context, r events.TransactionApplyRequested, r
 	if changes, err = a.World.Plan(ctx, root, data); err != nil {
 		return nil, "", err
 	}
-	states := map[string]patch.State{}
-	for _, c := range changes {
-		states[c.Path] = c.Before
+	// After the plan: what it read, sources of copies too, was as it was judged.
+	now, err := a.Handler.World.Inspect(ctx, root, data)
+	if err != nil {
+		return nil, "", err
 	}
-	if repo.PathsDigest(states) != r.PathsDigest {
+	if now.Base.PathsDigest != r.PathsDigest {
 		return nil, "", fault.Errorf(fault.Conflict, "state.stale", "the touched paths have changed since the gates were judged")
 	}
 	tree, err := space.Candidate(ctx, changes)
@@ -155,8 +156,8 @@ func (a Applier) plan(ctx context.Context, r events.TransactionApplyRequested, r
 	if len(r.Tested) > 0 && !slices.Contains(r.Tested, tree.ID) {
 		return nil, "", fault.Errorf(fault.Conflict, "state.untested", "the tree would be %s, which is not the one that was tested", tree.ID)
 	}
-	now, err := space.Candidate(ctx, nil)
-	return changes, now.ID, err
+	was, err := space.Candidate(ctx, nil)
+	return changes, was.ID, err
 }
 
 // giveUp ends the attempt with err if it says something about the repository

@@ -110,7 +110,7 @@ func (t Tester) run(ctx context.Context, j eventlog.Job, r events.TestRunRequest
 	watch.Wait()
 	e := finished(out, tree)
 	if out.State == runner.Cancelled && ctx.Err() != nil {
-		e.State, e.Reason = domain.Interrupted, "the service was stopped while it ran"
+		e.State, e.Reason = domain.Interrupted, "the service was stopped, or gave the run up, while it ran"
 	}
 	after := context.WithoutCancel(ctx)
 	log := redact.Bytes(out.Output.Bytes())

@@ -33,34 +33,33 @@ type Pool struct {
 // ended. It begins with those that a process before it had taken: the lock on
 // the data folder says that it is gone.
 func (p Pool) Run(ctx context.Context, w Worker) error {
-	jobs := make(chan eventlog.Job)
+	slots := make(chan struct{}, max(w.Slots, 1))
 	var wg sync.WaitGroup
-	for range max(w.Slots, 1) {
-		wg.Go(func() {
-			for j := range jobs {
-				p.do(ctx, w, j)
-			}
-		})
-	}
 	defer wg.Wait()
-	defer close(jobs)
 	if err := p.takeOver(ctx, w.Kind); err != nil {
 		return ended(ctx, err)
 	}
 	for {
+		// A job is taken only when it can begin: nobody extends the lease of
+		// one that waits.
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
 		queued := p.Store.Queued()
 		j, ok, err := p.Store.Lease(ctx, w.Kind, p.Now(), p.Now().Add(Lease))
 		if err != nil {
 			return ended(ctx, err)
 		}
 		if ok {
-			select {
-			case jobs <- j:
-				continue
-			case <-ctx.Done():
-				return nil
-			}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				p.do(ctx, w, j)
+			})
+			continue
 		}
+		<-slots
 		select {
 		case <-queued:
 		case <-time.After(time.Second): // a job given back comes due without a signal

@@ -2,59 +2,61 @@ package process_test
 
 import (
 	"context"
+	"log/slog"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"roundtable/events"
 	"roundtable/events/eventlog"
 	"roundtable/events/eventlog/sqlitelog"
 	"roundtable/process"
 )
 
-// TestTakeOver: what processes before this one had leased is begun at once,
-// also when one of them died while it took over, or had a clock that was ahead;
-// each job once.
-func TestTakeOver(t *testing.T) {
-	store, err := sqlitelog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), sqlitelog.Options{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	var jobs []eventlog.Job
-	for _, id := range []string{"free", "leased", "taken over", "ahead"} {
-		jobs = append(jobs, eventlog.Job{ID: id, Kind: "k", Data: []byte("{}")})
-	}
-	if err := store.Enqueue(t.Context(), "c", 0, jobs); err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	for _, until := range []time.Time{now.Add(process.Lease), now.Add(24 * time.Hour), now.Add(2 * time.Hour)} {
-		if _, ok, err := store.Lease(t.Context(), "k", now, until); !ok || err != nil {
-			t.Fatal(ok, err)
+// TestWaitsForASlot: a job that waits for a slot longer than a lease lasts is
+// begun once, when its turn comes.
+func TestWaitsForASlot(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := sqlitelog.Open(t.Context(), filepath.Join(dir, "log.db"), sqlitelog.Options{Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	did := make(chan string, 10)
-	w := process.Worker{Kind: "k", Slots: 2, Do: func(_ context.Context, j eventlog.Job) error {
-		did <- j.ID
-		return nil
-	}}
-	ended := make(chan error, 1)
-	go func() { ended <- process.Pool{Store: store, Now: time.Now}.Run(ctx, w) }()
-	seen := map[string]int{}
-	for range jobs {
-		select {
-		case id := <-did:
-			seen[id]++
-		case <-time.After(30 * time.Second):
-			t.Fatalf("only %v", seen)
+		append1(t, store, 0, "a")
+		var jobs []eventlog.Job
+		for _, id := range []string{"1", "2", "3"} {
+			jobs = append(jobs, eventlog.Job{ID: id, Kind: "k", Event: id, Stream: "task/T-a", Data: []byte("{}"), Meta: events.Meta{Actor: "a"}})
 		}
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if len(seen) != len(jobs) || len(did) > 0 {
-		t.Errorf("done: %v, and %d more", seen, len(did))
-	}
+		if err := store.Enqueue(t.Context(), "c", 1, jobs); err != nil {
+			t.Fatal(err)
+		}
+		var begun, cut atomic.Int32
+		ctx, cancel := context.WithCancel(t.Context())
+		w := process.Worker{Kind: "k", Slots: 1, Do: func(ctx context.Context, j eventlog.Job) error {
+			select {
+			case <-time.After(3 * process.Lease):
+			case <-ctx.Done():
+				cut.Add(1)
+			}
+			if begun.Add(1) == 3 {
+				cancel()
+			}
+			return nil
+		}}
+		pool := process.Pool{Store: store, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+		if err := pool.Run(ctx, w); err != nil {
+			t.Error(err)
+		}
+		if begun.Load() != 3 || cut.Load() != 0 {
+			t.Errorf("%d begun, %d cut off", begun.Load(), cut.Load())
+		}
+		if _, left, err := store.Lease(context.WithoutCancel(ctx), "k", time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)); err != nil || left {
+			t.Errorf("a job is left: %v, %v", left, err)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

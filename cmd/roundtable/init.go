@@ -75,6 +75,9 @@ func (c *initCmd) make(ctx context.Context, t terminal) (m made, err error) {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
+	if err := a.whole(ctx); err != nil {
+		return m, err
+	}
 	m.Workspace, m.Token, err = a.bootstrap(ctx, dir, c.Name)
 	return m, err
 }

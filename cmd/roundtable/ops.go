@@ -14,7 +14,7 @@ import (
 // their own.
 func operations(h *commands.Handler, r *projections.Reader, store eventlog.Store) []op.Op {
 	ops := append(h.Ops(), r.Ops()...)
-	return append(ops, verifyOp(store))
+	return h.Narrowed(append(ops, verifyOp(store)))
 }
 
 // A Verified is what a look over the whole history found.

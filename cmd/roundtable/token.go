@@ -38,6 +38,9 @@ func (c *tokenIssueCmd) Run(ctx context.Context, t terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
+	if err := a.whole(ctx); err != nil {
+		return err
+	}
 	token, r, err := a.handler.Issue(ctx, system("offline."+ids()()), commands.IssueToken{Principal: c.Principal, ExpiresIn: c.ExpiresIn})
 	switch {
 	case err != nil:

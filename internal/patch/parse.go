@@ -225,3 +225,17 @@ func (p *Patch) Touched() []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// Sources returns every path that the patch copies from and does not change,
+// sorted, each once. It is empty before the level is known.
+func (p *Patch) Sources() []string {
+	touched := p.Touched()
+	var all []string
+	for i, c := range p.sections {
+		if p.names != nil && c.from != nil && c.copies && !slices.Contains(touched, p.names[i][0]) {
+			all = append(all, p.names[i][0])
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -38,6 +38,22 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestWholeKeys: a key is taken out with its headers and to its end, and to the
+// end of the text if it has none.
+func TestWholeKeys(t *testing.T) {
+	const mark = "[redacted:private-key]"
+	for text, want := range map[string]string{
+		"a\n-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nc2VjcmV0\n-----END RSA PRIVATE KEY-----\nb": "a\n" + mark + "\nb",
+		"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\nc2VjcmV0\n-----END PGP PRIVATE KEY BLOCK-----":                                 mark,
+		"cut -----BEGIN PRIVATE KEY-----\nc2Vj":                   "cut " + mark,
+		"-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----": "-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----",
+	} {
+		if got := redact.Text(text); got != want {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
 func TestStruct(t *testing.T) {
 	type inner struct{ S []string }
 	type outer struct {

@@ -127,6 +127,19 @@ func (w *Workspace) Files(ctx context.Context, dir string) ([]string, error) {
 	return files, nil
 }
 
+// Ignored returns those of paths, in their order, that git ignores and does not
+// track, by one call of git. In a plain folder nothing is.
+func (w *Workspace) Ignored(ctx context.Context, paths []string) ([]string, error) {
+	if !w.Git() || len(paths) == 0 {
+		return nil, nil
+	}
+	out, err := w.git(ctx, call{args: []string{"check-ignore", "-z", "--stdin"}, stdin: []byte(strings.Join(paths, "\x00") + "\x00"), ok: []int{1}})
+	if err != nil || len(out) == 0 {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
+}
+
 // IsIgnored says whether git ignores the path. In a plain folder nothing is.
 func (w *Workspace) IsIgnored(ctx context.Context, path string) (bool, error) {
 	if !w.Git() {

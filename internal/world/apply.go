@@ -24,6 +24,8 @@ func (w *World) Plan(ctx context.Context, root string, data []byte) ([]patch.Cha
 	switch {
 	case err != nil:
 		return nil, err
+	case f.ignored != nil:
+		return nil, f.ignored
 	case f.refused != nil:
 		return nil, refusal(f.refused)
 	}

@@ -212,7 +212,7 @@ func (w *World) base(ctx context.Context, s *space, r domain.Revision, p *patch.
 		return nil, err
 	}
 	out := patch.NewMapTree()
-	for _, at := range r.Base.Paths {
+	for _, at := range append(slices.Clone(r.Base.Paths), r.Base.Sources...) {
 		if at.SHA256 == "" {
 			continue
 		}
@@ -234,7 +234,7 @@ func (w *World) base(ctx context.Context, s *space, r domain.Revision, p *patch.
 		if st, err := out.Stat(f.OldPath); err != nil || st.Kind != patch.Absent {
 			continue
 		}
-		st, err := tree.Stat(f.OldPath) // what is only copied is no part of the base
+		st, err := tree.Stat(f.OldPath) // an older version of the service did not keep what is only copied
 		if err != nil {
 			return nil, err
 		}

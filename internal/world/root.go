@@ -34,6 +34,9 @@ func CheckRoot(dir, data string) (root string, err error) {
 			return "", own("is or lies in a " + strings.ToLower(name) + " folder")
 		}
 	}
+	if gitDir(root) {
+		return "", own("is a Git repository's own folder, not a work tree")
+	}
 	inside, err := lies(root, data)
 	if err != nil {
 		return "", err
@@ -42,6 +45,17 @@ func CheckRoot(dir, data string) (root string, err error) {
 		return "", own("is or lies in the data folder of the service")
 	}
 	return root, nil
+}
+
+// gitDir reports whether dir is the folder that Git keeps a repository in,
+// whatever its name: a bare repository, or the Git folder of a work tree.
+func gitDir(dir string) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // lies reports whether dir, which has no links in its path, is or lies in the

@@ -22,6 +22,7 @@ import (
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 	"roundtable/internal/policy"
+	"roundtable/internal/redact"
 	"roundtable/internal/repo"
 	"roundtable/internal/runner"
 )
@@ -154,6 +155,7 @@ type fitted struct {
 	patch   *patch.Patch
 	result  *patch.Result
 	refused *patch.Refusal
+	ignored *fault.Error // it is about files that git ignores
 }
 
 // fit parses a patch and applies it in memory.
@@ -174,12 +176,35 @@ func (s *space) fit(ctx context.Context, data []byte) (f fitted, err error) {
 				return f, noPolicy("the patch touches")
 			}
 		}
+		if f.ignored, err = s.ignored(ctx, tree, f.patch); err != nil || f.ignored != nil {
+			return f, err
+		}
 		f.result, err = patch.Apply(f.patch, tree)
 	}
 	if r, ok := errors.AsType[*patch.Refusal](err); ok {
 		f.refused, err = r, nil
 	}
 	return f, err
+}
+
+// ignored refuses a patch of, or a copy from, files that lie there and that
+// git ignores: they are no part of the tree that is governed, and nothing of
+// what they hold may be told.
+func (s *space) ignored(ctx context.Context, tree patch.Tree, p *patch.Patch) (*fault.Error, error) {
+	var there []string
+	for _, path := range append(p.Touched(), p.Sources()...) {
+		if st, err := tree.Stat(path); err != nil {
+			return nil, err
+		} else if st.Kind == patch.File || st.Kind == patch.Symlink {
+			there = append(there, path)
+		}
+	}
+	ignored, err := s.Ignored(ctx, there)
+	if err != nil || len(ignored) == 0 {
+		return nil, err
+	}
+	return fault.Errorf(fault.Refused, "path.ignored", "%s is there and git ignores it, so it is no part of the governed tree", patch.Show(ignored[0])).
+		With("path", patch.Show(ignored[0])).At("/patch", "a path that git ignores"), nil
 }
 
 func noPolicy(where string) error {
@@ -195,6 +220,9 @@ func (w *World) Inspect(ctx context.Context, root string, data []byte) (in comma
 	f, err := s.fit(ctx, data)
 	if err != nil {
 		return in, err
+	}
+	if f.ignored != nil {
+		return commands.Inspection{Refused: f.ignored, Never: true}, nil
 	}
 	if f.refused != nil {
 		in.Refused = refusal(f.refused)
@@ -214,10 +242,13 @@ func (w *World) Inspect(ctx context.Context, root string, data []byte) (in comma
 	for _, d := range f.patch.Files() {
 		in.Files = append(in.Files, patched(d))
 	}
-	base, err := s.Snapshot(ctx, f.patch.Touched())
+	base, err := s.Snapshot(ctx, append(f.patch.Touched(), f.patch.Sources()...))
 	in.Base = events.Base{Commit: base.Commit, PathsDigest: base.PathsDigest}
 	for _, p := range f.patch.Touched() {
 		in.Base.Paths = append(in.Base.Paths, pathState(p, base.States[p]))
+	}
+	for _, p := range f.patch.Sources() {
+		in.Base.Sources = append(in.Base.Sources, pathState(p, base.States[p]))
 	}
 	return in, err
 }
@@ -240,7 +271,7 @@ const maxSuggestion = 64 << 10
 
 // refusal shows the engine's refusal to whoever sent the patch.
 func refusal(r *patch.Refusal) *fault.Error {
-	e := fault.Errorf(fault.Refused, string(r.Class), "%s", strings.TrimPrefix(r.Error(), string(r.Class)+": ")).At("/patch", r.Detail)
+	e := fault.Errorf(fault.Refused, string(r.Class), "%s", redact.Text(strings.TrimPrefix(r.Error(), string(r.Class)+": "))).At("/patch", redact.Text(r.Detail))
 	if r.Line > 0 {
 		e.With("line", r.Line)
 	}
