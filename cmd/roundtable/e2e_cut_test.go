@@ -43,6 +43,12 @@ func TestRestoredOlder(t *testing.T) {
 			t.Errorf("%d, no %q in: %s", code, want, say)
 		}
 	}
+	for _, args := range [][]string{{"token", "issue", "--data", s.data, "--principal", "admin"}, {"init", s.root, "--data", s.data}} {
+		var out, errs output
+		if code := run(t.Context(), args, terminal{out: &out, err: &errs, env: environment(nil)}); code == 0 {
+			t.Errorf("%v writes onto a history that was cut: %s", args, &out)
+		}
+	}
 	var out, errs output
 	if code := run(t.Context(), []string{"rebuild", "--data", s.data}, terminal{out: &out, err: &errs, env: environment(nil)}); code != 0 {
 		t.Fatal(code, &errs)

@@ -65,6 +65,8 @@ func TestTokensOfOneTask(t *testing.T) {
 		{token: task, path: "~/proposals", body: draft("")},
 		{token: task, path: "~/claims", body: args{"resource_id": "file:a.txt", "claim_type": "read"}},
 		{token: task, path: "~/tasks/" + yours, method: "GET"},
+		{token: task, path: "~/proposals/" + q, method: "GET"},
+		{token: task, path: "~/proposals/" + q + "/votes", method: "GET"},
 		{token: task, path: "~/proposals/" + q + "/votes", body: args{"vote": "approve", "reason_md": "x"}},
 		{token: task, path: "~/test-runs", body: args{"command": "go test ./...", "task_id": mine, "proposal_id": q}},
 		{token: task, path: "~/tasks", body: args{"title": "another", "body_md": ""}},
