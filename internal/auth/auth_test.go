@@ -50,8 +50,10 @@ func TestLimiter(t *testing.T) {
 	now := time.Unix(0, 0)
 	l := auth.NewLimiter(10, 2, func() time.Time { return now })
 	take := func(who string) bool { _, ok := l.Take(who); return ok }
-	if !take("a") || !take("a") || take("a") {
-		t.Error("a burst of two is not two")
+	for i, want := range []bool{true, true, false} {
+		if take("a") != want {
+			t.Errorf("call %d of a burst of two: %v", i+1, !want)
+		}
 	}
 	if !take("b") {
 		t.Error("one principal uses up another's calls")
@@ -60,8 +62,10 @@ func TestLimiter(t *testing.T) {
 		t.Errorf("wait %v", wait)
 	}
 	now = now.Add(100 * time.Millisecond)
-	if !take("a") || take("a") {
-		t.Error("a tenth of a second is not one call")
+	for i, want := range []bool{true, false} {
+		if take("a") != want {
+			t.Errorf("call %d after a tenth of a second: %v", i+1, !want)
+		}
 	}
 	now = now.Add(-time.Hour) // a clock that goes back gives nothing
 	if take("a") {
