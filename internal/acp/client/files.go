@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"roundtable/internal/acp"
 )
@@ -50,7 +51,7 @@ func (c *Client) readFile(_ context.Context, raw json.RawMessage) (any, error) {
 		return nil, err
 	}
 	defer root.Close()
-	f, err := root.Open(rel)
+	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a FIFO would wait for its other end
 	if err != nil {
 		return nil, fileError(p.Path, err)
 	}
@@ -106,7 +107,21 @@ func (c *Client) writeFile(_ context.Context, raw json.RawMessage) (any, error) 
 	if err := root.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
 		return nil, fileError(p.Path, err)
 	}
-	if err := root.WriteFile(rel, []byte(p.Content), 0o644); err != nil {
+	f, err := root.OpenFile(rel, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
+	if errors.Is(err, syscall.ENXIO) {
+		return nil, acp.InvalidParams("`%s` is no regular file", p.Path)
+	}
+	if err != nil {
+		return nil, fileError(p.Path, err)
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(acp.InvalidParams("`%s` is no regular file", p.Path), f.Close())
+	}
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteString(p.Content)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fileError(p.Path, err)
 	}
 	return object{}, nil
