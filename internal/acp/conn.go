@@ -133,8 +133,8 @@ func (c *Conn) Serve(ctx context.Context) error {
 	if err != nil {
 		cause = fmt.Errorf("%w: %w", ErrClosed, err)
 	}
+	c.fail(cause) // first: whoever sees the end of the work sees that the stream has ended
 	c.cancel()
-	c.fail(cause)
 	linger := c.cfg.Linger
 	if linger == 0 {
 		linger = time.Second

@@ -117,6 +117,13 @@ func (c *Conn) fail(cause error) {
 	}
 }
 
+// Ended reports whether the incoming stream has ended.
+func (c *Conn) Ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over != nil
+}
+
 // Interrupt fails every open request with cause, as the end of the stream
 // would. Later requests fail too; reading goes on.
 func (c *Conn) Interrupt(cause error) { c.fail(cause) }

@@ -3,6 +3,7 @@ package testy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"roundtable/internal/acp"
@@ -55,6 +56,9 @@ func (t *turn) elicitations() (lines []string, err error) {
 // elicit asks and reports the action that was taken.
 func (t *turn) elicit(label string, request v1.CreateElicitationRequest) string {
 	result, err := t.conn.Call(t.ctx, v1.MethodElicitationCreate, request)
+	if errors.Is(err, acp.ErrClosed) {
+		t.ended = true
+	}
 	if err != nil {
 		return errorLine(label, err)
 	}

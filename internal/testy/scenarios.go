@@ -99,6 +99,9 @@ func (t *turn) full() ([]string, error) {
 // call asks the client and reports what it said on one line.
 func (t *turn) call(label, method string, params any) (json.RawMessage, string) {
 	result, err := t.conn.Call(t.ctx, method, params)
+	if errors.Is(err, acp.ErrClosed) {
+		t.ended = true // the client is gone: the turn ends as a cancelled one
+	}
 	if err != nil {
 		return nil, errorLine(label, err)
 	}

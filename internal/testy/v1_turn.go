@@ -17,6 +17,7 @@ type turn struct {
 	s      *session
 	blocks int
 	ctx    context.Context // ends when the session is cancelled or closed, and with the connection
+	ended  bool            // the client was gone when it was asked something
 }
 
 // prompt books a turn and starts it.
@@ -74,7 +75,7 @@ func (s *session) record(block json.RawMessage) {
 // finish ends the turn: the last chunk, the response, and what waited for it.
 func (t *turn) finish(c *acp.Call, text string, stop v1.StopReason, err error) {
 	t.mu.Lock()
-	if t.s.cancelled || t.s.closed && !t.opts.faults.has("ignore-cancel") {
+	if t.ended || t.s.cancelled || t.s.closed && !t.opts.faults.has("ignore-cancel") {
 		stop, err = stopCancelled, nil
 	}
 	t.s.active--
@@ -127,7 +128,13 @@ const (
 )
 
 // cancelled reports whether the turn has been cancelled.
-func (t *turn) cancelled() bool { return t.ctx.Err() != nil }
+func (t *turn) cancelled() bool {
+	if t.ctx.Err() == nil {
+		return t.ended
+	}
+	t.ended = t.ended || t.conn.Ended()
+	return true
+}
 
 // readCancel reads whether the session was cancelled, which consumes it.
 func (t *turn) readCancel() string {

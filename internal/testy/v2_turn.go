@@ -117,6 +117,12 @@ func (a *v2Agent) release(s *v2Session) {
 	for _, f := range waiting {
 		f()
 	}
+	if a.conn.Ended() {
+		for _, h := range s.held {
+			h.call.Reply(nil, acp.NewError(acp.CodeCancelled, nil))
+		}
+		s.held = nil
+	}
 	if len(s.held) > 0 && s.active {
 		h := s.held[0]
 		s.held = s.held[1:]

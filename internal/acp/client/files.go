@@ -23,6 +23,11 @@ func (c *Client) inside(path string) (*os.Root, string, error) {
 		return nil, "", acp.InvalidParams("the path `%s` is not absolute", path)
 	}
 	rel, err := filepath.Rel(c.cfg.Root, path)
+	if err != nil || !filepath.IsLocal(rel) { // an agent may know the folder by its real name
+		if real, e := filepath.EvalSymlinks(c.cfg.Root); e == nil {
+			rel, err = filepath.Rel(real, path)
+		}
+	}
 	if err != nil || !filepath.IsLocal(rel) {
 		return nil, "", acp.InvalidParams("the path `%s` is outside of `%s`", path, c.cfg.Root)
 	}

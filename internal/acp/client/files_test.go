@@ -43,3 +43,23 @@ func TestFIFO(t *testing.T) {
 		t.Errorf("the file holds %q, %v", b, err)
 	}
 }
+
+// TestRealName: an agent may name files by the real name of a folder that the
+// client knows by a link.
+func TestRealName(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink(real, link), os.WriteFile(filepath.Join(real, "f"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{cfg: Config{Root: link}}
+	for path, inside := range map[string]bool{filepath.Join(link, "f"): true, filepath.Join(real, "f"): true, filepath.Join(dir, "f"): false, real + "x/f": false} {
+		root, rel, err := c.inside(path)
+		if (err == nil) != inside || inside && rel != "f" {
+			t.Errorf("%s: %q, %v", path, rel, err)
+		}
+		if root != nil {
+			root.Close()
+		}
+	}
+}
