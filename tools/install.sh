@@ -12,10 +12,30 @@ need cc gcc
 need bwrap bubblewrap
 need curl curl
 
-# The peers of the interoperability tests; without node those tests are skipped.
+apt() { # apt PACKAGE...: installs them
+	sudo=""
+	[ "$(id -u)" = 0 ] || sudo="sudo -n"
+	echo "install: $*"
+	$sudo apt-get update -qq &&
+		$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+}
+
+if [ -n "$want" ]; then
+	if ! command -v apt-get >/dev/null 2>&1; then
+		echo "install:$want missing, and this is no Debian: install them by hand" >&2
+		exit 1
+	fi
+	# shellcheck disable=SC2086
+	apt $want
+fi
+
+# The peers of the interoperability tests; without npm those tests are skipped.
 peers() {
 	dir="$(dirname "$0")/../internal/acp/peers/testdata/ts"
 	[ ! -d "$dir/node_modules/@agentclientprotocol/sdk" ] || return 0
+	if ! command -v npm >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; then
+		apt nodejs npm || true
+	fi
 	if ! command -v npm >/dev/null 2>&1; then
 		echo "install: no npm: the tests with the official ACP SDK are skipped" >&2
 		return 0
@@ -25,15 +45,3 @@ peers() {
 		echo "install: npm ci failed: the tests with the official ACP SDK are skipped" >&2
 }
 peers
-
-[ -n "$want" ] || exit 0
-if ! command -v apt-get >/dev/null 2>&1; then
-	echo "install:$want missing, and this is no Debian: install them by hand" >&2
-	exit 1
-fi
-sudo=""
-[ "$(id -u)" = 0 ] || sudo="sudo"
-echo "install:$want"
-$sudo apt-get update -qq
-# shellcheck disable=SC2086
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $want
