@@ -14,20 +14,6 @@ import (
 	"roundtable/internal/op"
 )
 
-// status is the one table from kinds to statuses.
-var status = map[fault.Kind]int{
-	fault.Internal:        http.StatusInternalServerError,
-	fault.Invalid:         http.StatusBadRequest,
-	fault.Unauthenticated: http.StatusUnauthorized,
-	fault.Forbidden:       http.StatusForbidden,
-	fault.NotFound:        http.StatusNotFound,
-	fault.Conflict:        http.StatusConflict,
-	fault.TooLarge:        http.StatusRequestEntityTooLarge,
-	fault.Refused:         http.StatusUnprocessableEntity,
-	fault.Limit:           http.StatusTooManyRequests,
-	fault.Unavailable:     http.StatusServiceUnavailable,
-}
-
 // fail answers err as a problem. What is no fault is logged here, once.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := entryOf(r.Context())
@@ -54,7 +40,7 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case fault.TooLarge:
 		w.Header().Set("Connection", "close") // the rest of the body is not worth reading
 	}
-	s.problem(w, r, status[kind], err)
+	s.problem(w, r, op.Status(kind), err)
 }
 
 // problem answers err under a status that is not that of its kind, where HTTP

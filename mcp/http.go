@@ -253,21 +253,6 @@ func (h *HTTP) ownSession(r *http.Request, q request) error {
 	return nil
 }
 
-// status is the one table from kinds to statuses, of what is refused before
-// the protocol sees it.
-var status = map[fault.Kind]int{
-	fault.Internal:        http.StatusInternalServerError,
-	fault.Invalid:         http.StatusBadRequest,
-	fault.Unauthenticated: http.StatusUnauthorized,
-	fault.Forbidden:       http.StatusForbidden,
-	fault.NotFound:        http.StatusNotFound,
-	fault.Conflict:        http.StatusConflict,
-	fault.TooLarge:        http.StatusRequestEntityTooLarge,
-	fault.Refused:         http.StatusUnprocessableEntity,
-	fault.Limit:           http.StatusTooManyRequests,
-	fault.Unavailable:     http.StatusServiceUnavailable,
-}
-
 // refuse answers err as the transport does, outside the protocol.
 func (h *HTTP) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	id := cmp.Or(requestID(w), h.s.newID())
@@ -291,10 +276,10 @@ func (h *HTTP) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p["type"] = fmt.Sprintf("urn:roundtable:problem:%v", p["code"])
 	p["title"] = strings.ReplaceAll(fmt.Sprint(p["code"]), "_", " ")
-	p["status"] = status[kind]
+	p["status"] = op.Status(kind)
 	head.Set("Content-Type", "application/problem+json")
 	head.Set("Cache-Control", "no-store")
-	w.WriteHeader(status[kind])
+	w.WriteHeader(op.Status(kind))
 	if err := json.NewEncoder(w).Encode(p); err != nil {
 		h.s.Logger.DebugContext(r.Context(), "refusal not sent", "err", err)
 	}

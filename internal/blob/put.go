@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"roundtable/internal/fault"
+	"roundtable/internal/kernel"
 )
 
 // few is the number of files up to which each is synced by itself; above it
@@ -139,7 +140,7 @@ func (s *Store) settle(shards []string) error {
 
 // syncAll makes the bytes of files durable.
 func syncAll(names []string) error {
-	if len(names) > few && syncfsReports() {
+	if len(names) > few && kernel.SyncfsReports() {
 		return syncTogether(names[0])
 	}
 	return syncEach(names)

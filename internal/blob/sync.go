@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,21 +31,4 @@ func syncEach(names []string) error {
 		}
 	}
 	return nil
-}
-
-// syncfsReports says whether syncfs returns write errors: before Linux 5.8 it
-// did not.
-func syncfsReports() bool {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return false
-	}
-	release, _, _ := strings.Cut(unix.ByteSliceToString(u.Release[:]), "-")
-	parts := strings.SplitN(release, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return err1 == nil && err2 == nil && (major > 5 || major == 5 && minor >= 8)
 }

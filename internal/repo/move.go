@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/kernel"
 	"roundtable/internal/patch"
 )
 
@@ -191,7 +192,7 @@ func (t *tx) sync() error {
 	for _, f := range t.j.Emptied {
 		add(string(f.Path))
 	}
-	if len(dirs) > few && syncfsReports() {
+	if len(dirs) > few && kernel.SyncfsReports() {
 		return unix.Syncfs(t.dir)
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"roundtable/internal/kernel"
 )
 
 // exchanges says whether renameat2 does what it says here. Before a probe it
@@ -23,7 +25,7 @@ func (w *Workspace) exchanges() bool {
 func (w *Workspace) Probe(ctx context.Context) (ProbeResult, error) {
 	w.probe.Lock()
 	defer w.probe.Unlock()
-	r := ProbeResult{Openat2: !w.at.walk.Load(), SyncFS: syncfsReports()}
+	r := ProbeResult{Openat2: !w.at.walk.Load(), SyncFS: kernel.SyncfsReports()}
 	if w.exact == nil {
 		detail, err := w.tryRenames()
 		if err = errors.Join(err, ctx.Err()); err != nil {

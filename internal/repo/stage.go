@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"roundtable/internal/fault"
+	"roundtable/internal/kernel"
 	"roundtable/internal/patch"
 )
 
@@ -25,7 +26,7 @@ const few = 16
 // one which could not be made again is noticed now. Nothing in the work tree
 // changes.
 func (t *tx) stage(ctx context.Context, p planned) error {
-	together := len(p.Ops) > few && syncfsReports()
+	together := len(p.Ops) > few && kernel.SyncfsReports()
 	for i, op := range p.Ops {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -303,21 +304,4 @@ func (t *tx) inheriting(i int, acl []byte) (int, error) {
 		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
-}
-
-// syncfsReports says whether syncfs returns write errors, as it does since
-// Linux 5.8.
-func syncfsReports() bool {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return false
-	}
-	release, _, _ := strings.Cut(unix.ByteSliceToString(u.Release[:]), "-")
-	parts := strings.SplitN(release, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return errors.Join(err1, err2) == nil && (major > 5 || major == 5 && minor >= 8)
 }
