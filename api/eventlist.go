@@ -128,8 +128,8 @@ func (f *Feed) known(ctx context.Context, c op.Call) error {
 }
 
 func beyond(after, head int64) error {
-	return fault.Errorf(fault.Invalid, "position_beyond_head", "the log ends at position %d and has none at %d yet", head, after).
-		At("/after", "is beyond the end of the log").With("position", head)
+	return fault.Errorf(fault.Invalid, "invalid_position", "the log ends at position %d and has none at %d yet", head, after).
+		At("/after", "is beyond the end of the log").With("head", head)
 }
 
 // start returns the position to stream from: that of the header

@@ -149,8 +149,8 @@ func TestStreamRefusals(t *testing.T) {
 	}{
 		"bad id":            {stream, "agent", "x7", 400, "invalid_field"},
 		"id below 0":        {stream, "agent", "-1", 400, "invalid_field"},
-		"id beyond":         {stream, "agent", "4", 400, "position_beyond_head"},
-		"after beyond":      {stream + "?after=4", "agent", "", 400, "position_beyond_head"},
+		"id beyond":         {stream, "agent", "4", 400, "invalid_position"},
+		"after beyond":      {stream + "?after=4", "agent", "", 400, "invalid_position"},
 		"bad after":         {stream + "?after=a", "agent", "", 400, "invalid_field"},
 		"unknown query":     {stream + "?kind=a", "agent", "", 400, "unknown_field"},
 		"no token":          {stream, "", "", 401, "authentication_required"},
@@ -358,7 +358,7 @@ func TestEventList(t *testing.T) {
 	if ids, _ := page("/api/v1/events?since=1970-01-01T00:00:07Z&until=1970-01-01T00:00:10Z", "auditor"); strings.Join(ids, " ") != "7 8 9" {
 		t.Errorf("by time: %v", ids)
 	}
-	if a := r.do("GET", path+"?after=501", "agent", nil); a.code() != "position_beyond_head" {
+	if a := r.do("GET", path+"?after=501", "agent", nil); a.code() != "invalid_position" {
 		t.Errorf("beyond the end: %d %s", a.status, a.raw)
 	}
 	if a := r.do("GET", "/api/v1/events", "agent", nil); a.status != 403 {
