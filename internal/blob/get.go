@@ -8,8 +8,10 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
 
+	"golang.org/x/sys/unix"
+
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 )
 
@@ -34,7 +36,7 @@ func (s *Store) Open(digest string) (io.ReadCloser, error) {
 	if err := check(digest); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(s.path(digest))
+	f, err := calls.OpenFile(s.path(digest), unix.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Errorf(fault.NotFound, "blob_missing", "no blob %s is stored", digest)
 	}
@@ -45,7 +47,7 @@ func (s *Store) Open(digest string) (io.ReadCloser, error) {
 }
 
 type verified struct {
-	f    *os.File
+	f    *calls.File
 	want string
 	h    hash.Hash
 }

@@ -3,16 +3,19 @@ package blob
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 	"roundtable/internal/kernel"
 )
@@ -47,7 +50,7 @@ func (s *Store) PutAll(ctx context.Context, sources []func() (io.ReadCloser, err
 	staged := map[string]string{} // digest to temporary file
 	defer func() {
 		for _, tmp := range staged {
-			os.Remove(tmp) // best effort: what stays is swept at the next Open
+			calls.Unlink(tmp) // best effort: what stays is swept at the next Open
 		}
 	}()
 	shards := map[string]bool{}
@@ -62,7 +65,7 @@ func (s *Store) PutAll(ctx context.Context, sources []func() (io.ReadCloser, err
 		digests = append(digests, digest)
 		shards[filepath.Dir(s.path(digest))] = true
 		if _, twice := staged[digest]; twice || s.stored(ctx, digest, size) {
-			if err := os.Remove(tmp); err != nil {
+			if err := calls.Unlink(tmp); err != nil {
 				return nil, err
 			}
 			continue
@@ -88,7 +91,8 @@ func (s *Store) stage(ctx context.Context, open func() (io.ReadCloser, error)) (
 		return "", "", 0, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	f, err := os.CreateTemp(s.tmp(), "put-") // 0600
+	name := filepath.Join(s.tmp(), "put-"+rand.Text())
+	f, err := calls.OpenFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return "", "", 0, err
 	}
@@ -98,16 +102,16 @@ func (s *Store) stage(ctx context.Context, open func() (io.ReadCloser, error)) (
 		err = fault.Errorf(fault.TooLarge, "too_large", "a blob has at most %d bytes", s.max)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return "", "", 0, errors.Join(err, os.Remove(f.Name()))
+		return "", "", 0, errors.Join(err, calls.Unlink(name))
 	}
-	return f.Name(), hex.EncodeToString(h.Sum(nil)), size, nil
+	return name, hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
 // stored says whether the blob is there and sound. A damaged one is written
 // anew: whoever has its bytes again must not be turned away.
 func (s *Store) stored(ctx context.Context, digest string, size int64) bool {
-	fi, err := os.Lstat(s.path(digest))
-	if err != nil || fi.Size() != size {
+	var st unix.Stat_t
+	if err := calls.Lstat(s.path(digest), &st); err != nil || st.Size != size {
 		return false
 	}
 	r, err := s.Open(digest)
@@ -121,10 +125,10 @@ func (s *Store) stored(ctx context.Context, digest string, size int64) bool {
 // enter gives a synced temporary file its name.
 func (s *Store) enter(digest, tmp string) error {
 	dst := s.path(digest)
-	if err := os.Mkdir(filepath.Dir(dst), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := calls.Mkdir(filepath.Dir(dst), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return os.Rename(tmp, dst)
+	return calls.Rename(tmp, dst)
 }
 
 // settle makes the names durable. A name that was there before is synced too:

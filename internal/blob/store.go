@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 )
 
@@ -26,7 +26,7 @@ type Options struct {
 type Store struct {
 	dir  string
 	max  int64
-	lock *os.File // shared while the store is open: then a file in tmp may be a live one
+	lock *calls.File // shared while the store is open: then a file in tmp may be a live one
 }
 
 // Open opens the store in dir and makes the folder where it is missing. What
@@ -39,10 +39,10 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := makeDurable(filepath.Clean(dir)); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := calls.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := calls.OpenFile(filepath.Join(dir, "lock"), unix.O_CREAT|unix.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +59,12 @@ func Open(dir string, o Options) (*Store, error) {
 // makeDurable makes a folder and those above it that are missing, each with a
 // synced name.
 func makeDurable(dir string) error {
-	err := os.Mkdir(dir, 0o700)
+	err := calls.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeDurable(filepath.Dir(dir)); err != nil {
 			return err
 		}
-		err = os.Mkdir(dir, 0o700)
+		err = calls.Mkdir(dir, 0o700)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -81,23 +81,27 @@ func (s *Store) Close() error { return s.lock.Close() }
 // sweep removes temporary files if nobody else can be writing one, and leaves
 // the store's lock shared.
 func (s *Store) sweep() error {
-	fd := int(s.lock.Fd())
-	switch err := flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
+	fd := s.lock.Fd()
+	switch err := calls.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
-		return flock(fd, unix.LOCK_SH)
+		return calls.Flock(fd, unix.LOCK_SH)
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", s.dir, err)
 	}
-	left, err := os.ReadDir(s.tmp())
+	tmp, err := calls.OpenFile(s.tmp(), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
-	for _, e := range left {
-		if err := os.Remove(filepath.Join(s.tmp(), e.Name())); err != nil {
+	left, err := tmp.Names()
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	for _, name := range left {
+		if err := calls.Unlink(filepath.Join(s.tmp(), name)); err != nil {
 			return err
 		}
 	}
-	return flock(fd, unix.LOCK_SH)
+	return calls.Flock(fd, unix.LOCK_SH)
 }
 
 func (s *Store) tmp() string { return filepath.Join(s.dir, "tmp") }
@@ -109,7 +113,8 @@ func (s *Store) Has(digest string) (bool, error) {
 	if err := check(digest); err != nil {
 		return false, err
 	}
-	_, err := os.Lstat(s.path(digest))
+	var st unix.Stat_t
+	err := calls.Lstat(s.path(digest), &st)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -124,16 +129,8 @@ func check(digest string) error {
 	return nil
 }
 
-func flock(fd, how int) error {
-	for {
-		if err := unix.Flock(fd, how); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
 func syncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := calls.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}

@@ -3,18 +3,19 @@ package blob
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
+
+	"roundtable/internal/calls"
 )
 
 // syncTogether makes everything durable on the file system of a file.
 func syncTogether(name string) error {
-	f, err := os.Open(name)
+	f, err := calls.OpenFile(name, unix.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(unix.Syncfs(int(f.Fd())), f.Close()); err != nil {
+	if err := errors.Join(calls.Syncfs(f.Fd()), f.Close()); err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
 	return nil
@@ -22,7 +23,7 @@ func syncTogether(name string) error {
 
 func syncEach(names []string) error {
 	for _, name := range names {
-		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		f, err := calls.OpenFile(name, unix.O_RDWR, 0)
 		if err != nil {
 			return err
 		}

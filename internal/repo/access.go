@@ -3,13 +3,13 @@ package repo
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 )
 
@@ -23,24 +23,24 @@ const tries = 100
 
 // An anchor is an open folder below which paths are resolved.
 type anchor struct {
-	f    *os.File
+	f    *calls.File
 	dev  uint64
 	walk atomic.Bool // the kernel has no openat2: walk the components instead
 }
 
 func openAnchor(dir string) (*anchor, error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	f, err := calls.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+	if err := calls.Fstat(f.Fd(), &st); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &anchor{f: f, dev: st.Dev}, nil
 }
 
-func (a *anchor) fd() int { return int(a.f.Fd()) }
+func (a *anchor) fd() int { return a.f.Fd() }
 
 // open opens a path below the anchor; "" is the anchor itself. It follows no
 // link. flags are those of open(2); O_CLOEXEC and O_NOFOLLOW are added.
@@ -54,11 +54,11 @@ func (a *anchor) open(rel string, flags int) (int, error) {
 	}
 	how := unix.OpenHow{Flags: uint64(flags), Resolve: contained}
 	for range tries {
-		fd, err := unix.Openat2(a.fd(), rel, &how)
+		fd, err := calls.Openat2(a.fd(), rel, &how)
 		switch err {
 		case nil:
 			return fd, nil
-		case unix.EINTR, unix.EAGAIN:
+		case unix.EAGAIN:
 			continue
 		case unix.ENOSYS, unix.EPERM: // EPERM is what some sandboxes answer to a call they do not know
 			if !a.hasOpenat2() {
@@ -72,11 +72,11 @@ func (a *anchor) open(rel string, flags int) (int, error) {
 }
 
 func (a *anchor) hasOpenat2() bool {
-	fd, err := unix.Openat2(a.fd(), ".", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: contained})
+	fd, err := calls.Openat2(a.fd(), ".", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: contained})
 	if err != nil {
 		return false
 	}
-	return unix.Close(fd) == nil
+	return calls.Close(fd) == nil
 }
 
 // walkTo opens a path component by component, each without following a link
@@ -93,34 +93,29 @@ func (a *anchor) walkTo(rel string, flags int) (int, error) {
 			how = flags
 		}
 		if part == ".." {
-			return -1, errors.Join(unix.EXDEV, unix.Close(at))
+			return -1, errors.Join(unix.EXDEV, calls.Close(at))
 		}
 		next, err := openat(at, part, how)
-		if err2 := unix.Close(at); err2 != nil && err == nil {
-			err = errors.Join(err2, unix.Close(next))
+		if err2 := calls.Close(at); err2 != nil && err == nil {
+			err = errors.Join(err2, calls.Close(next))
 		}
 		if err != nil {
 			return -1, err
 		}
 		at = next
 		var st unix.Stat_t
-		if err := unix.Fstat(at, &st); err != nil {
-			return -1, errors.Join(err, unix.Close(at))
+		if err := calls.Fstat(at, &st); err != nil {
+			return -1, errors.Join(err, calls.Close(at))
 		}
 		if st.Dev != a.dev {
-			return -1, errors.Join(unix.EXDEV, unix.Close(at))
+			return -1, errors.Join(unix.EXDEV, calls.Close(at))
 		}
 	}
 	return at, nil
 }
 
 func openat(at int, name string, flags int) (int, error) {
-	for {
-		fd, err := unix.Openat(at, name, flags, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
+	return calls.Openat(at, name, flags, 0)
 }
 
 // A place is a name in an open folder: what every change is made at.
@@ -136,7 +131,7 @@ func (a *anchor) parent(rel string) (place, error) {
 	return place{fd, name}, err
 }
 
-func (p place) close() error { return unix.Close(p.dir) }
+func (p place) close() error { return calls.Close(p.dir) }
 
 // gone says that an error of a resolution means: nothing lies there. A path
 // below a file or a link is not there.

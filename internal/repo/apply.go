@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 )
 
@@ -119,7 +120,7 @@ func (t *tx) writeJournal() error {
 	for _, dir := range []string{txDir, stateDir, ""} {
 		fd, err := t.w.at.open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err == nil {
-			err = errors.Join(unix.Fsync(fd), unix.Close(fd))
+			err = errors.Join(calls.Fsync(fd, dir), calls.Close(fd))
 		}
 		if err != nil {
 			return errors.Join(errUnknown, pathError(dir, err))

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 )
 
@@ -18,7 +19,7 @@ const defaultACL = "system.posix_acl_default"
 // xattrs returns the extended attributes of an open file that go over to its
 // successor. Those that speak of the file's bytes do not.
 func xattrs(fd int) (map[string][]byte, error) {
-	size, err := unix.Flistxattr(fd, nil)
+	size, err := calls.Flistxattr(fd, nil)
 	if errors.Is(err, unix.ENOTSUP) || err == nil && size == 0 {
 		return nil, nil
 	}
@@ -26,7 +27,7 @@ func xattrs(fd int) (map[string][]byte, error) {
 		return nil, err
 	}
 	list := make([]byte, size+1024)
-	if size, err = unix.Flistxattr(fd, list); err != nil {
+	if size, err = calls.Flistxattr(fd, list); err != nil {
 		return nil, err
 	}
 	out := map[string][]byte{}
@@ -49,7 +50,7 @@ func xattrs(fd int) (map[string][]byte, error) {
 // xattr returns one attribute; nil if the file has not got it.
 func xattr(fd int, attr string) ([]byte, error) {
 	for range tries {
-		size, err := unix.Fgetxattr(fd, attr, nil)
+		size, err := calls.Fgetxattr(fd, attr, nil)
 		if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOTSUP) {
 			return nil, nil
 		}
@@ -58,7 +59,7 @@ func xattr(fd int, attr string) ([]byte, error) {
 		}
 		value := make([]byte, size)
 		if size > 0 {
-			size, err = unix.Fgetxattr(fd, attr, value)
+			size, err = calls.Fgetxattr(fd, attr, value)
 		}
 		if errors.Is(err, unix.ERANGE) {
 			continue // it has grown
@@ -76,23 +77,23 @@ func dress(fd int, rel string, uid, gid int, attrs map[string][]byte, perm uint3
 		return fault.Errorf(fault.Refused, "state.permission", "%s of %s cannot be kept: %v", what, quote(rel), err).With("path", rel)
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := calls.Fstat(fd, &st); err != nil {
 		return err
 	}
 	if int(st.Uid) != uid || int(st.Gid) != gid {
-		if err := unix.Fchown(fd, uid, gid); err != nil {
+		if err := calls.Fchown(fd, uid, gid); err != nil {
 			return refuse("the owner", err)
 		}
 	}
 	for attr, value := range attrs {
 		have, err := xattr(fd, attr)
 		if err != nil || have == nil || !bytes.Equal(have, value) {
-			if err := unix.Fsetxattr(fd, attr, value, 0); err != nil {
+			if err := calls.Fsetxattr(fd, attr, value); err != nil {
 				return refuse("the attribute "+attr, err)
 			}
 		}
 	}
-	if err := unix.Fchmod(fd, perm); err != nil {
+	if err := calls.Fchmod(fd, perm); err != nil {
 		return refuse("the permission bits", err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 )
 
@@ -42,18 +43,18 @@ func (w *Workspace) acquire(ctx context.Context) (release func() error, err erro
 	}, nil
 }
 
-func (w *Workspace) lockFile() (*os.File, error) {
+func (w *Workspace) lockFile() (*calls.File, error) {
 	const rel = stateDir + "/lock"
 	p, err := w.at.parent(rel)
 	if err != nil {
 		return nil, pathError(rel, err)
 	}
-	fd, err := unix.Openat(p.dir, p.name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := calls.Openat(p.dir, p.name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err = errors.Join(err, p.close()); err != nil {
 		return nil, pathError(rel, err)
 	}
-	f := os.NewFile(uintptr(fd), rel)
-	err = flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	f := calls.NewFile(fd, rel)
+	err = calls.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		b := make([]byte, 32)
 		n, _ := f.ReadAt(b, 0) // only to name the holder; without it the fault is still right
@@ -72,14 +73,6 @@ func (w *Workspace) lockFile() (*os.File, error) {
 	return f, nil
 }
 
-func flock(fd, how int) error {
-	for {
-		if err := unix.Flock(fd, how); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
 // useTmp says, by a shared lock, that the folder of private indexes is in use,
 // and first removes what dead processes left in it if nobody else uses it.
 func (w *Workspace) useTmp() error {
@@ -87,10 +80,10 @@ func (w *Workspace) useTmp() error {
 	if err != nil {
 		return pathError(stateDir, err)
 	}
-	w.tmp = os.NewFile(uintptr(fd), stateDir+"/tmp")
-	switch err := flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
+	w.tmp = calls.NewFile(fd, stateDir+"/tmp")
+	switch err := calls.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
-		return flock(fd, unix.LOCK_SH)
+		return calls.Flock(fd, unix.LOCK_SH)
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", w.tmp.Name(), err)
 	}
@@ -98,21 +91,21 @@ func (w *Workspace) useTmp() error {
 	if err != nil {
 		return err
 	}
-	left, err := w.tmp.Readdirnames(-1)
+	left, err := w.tmp.Names()
 	for _, n := range left {
 		err = errors.Join(err, root.RemoveAll(n))
 	}
-	return errors.Join(err, root.Close(), flock(fd, unix.LOCK_SH))
+	return errors.Join(err, root.Close(), calls.Flock(fd, unix.LOCK_SH))
 }
 
 // still says whether the folder that is open is still the one of that name:
 // git works by name.
 func (w *Workspace) still() error {
 	var open, named unix.Stat_t
-	if err := unix.Fstat(w.at.fd(), &open); err != nil {
+	if err := calls.Fstat(w.at.fd(), &open); err != nil {
 		return err
 	}
-	if err := unix.Stat(w.root, &named); err != nil || open.Dev != named.Dev || open.Ino != named.Ino {
+	if err := calls.Stat(w.root, &named); err != nil || open.Dev != named.Dev || open.Ino != named.Ino {
 		return fault.Errorf(fault.Conflict, "workspace.moved", "%s is no longer the folder that was opened", w.root)
 	}
 	return nil

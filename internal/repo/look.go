@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 )
@@ -33,7 +34,7 @@ func modeOf(st *unix.Stat_t) string {
 // stat returns what lies at a place without its digest.
 func (p place) stat() (patch.State, unix.Stat_t, error) {
 	var st unix.Stat_t
-	err := unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	err := calls.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if gone(err) {
 		return patch.State{Kind: patch.Absent}, st, nil
 	}
@@ -125,25 +126,25 @@ var errNotRegular = errors.New("not a regular file")
 
 // openFile opens a regular file to be read. A FIFO that was put in its place
 // does not block.
-func (p place) openFile() (*os.File, unix.Stat_t, error) {
+func (p place) openFile() (*calls.File, unix.Stat_t, error) {
 	var st unix.Stat_t
 	fd, err := openat(p.dir, p.name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
 	if err != nil {
 		return nil, st, err
 	}
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, st, errors.Join(err, unix.Close(fd))
+	if err := calls.Fstat(fd, &st); err != nil {
+		return nil, st, errors.Join(err, calls.Close(fd))
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, st, errors.Join(errNotRegular, unix.Close(fd))
+		return nil, st, errors.Join(errNotRegular, calls.Close(fd))
 	}
-	return os.NewFile(uintptr(fd), p.name), st, nil
+	return calls.NewFile(fd, p.name), st, nil
 }
 
 func (p place) readlink() ([]byte, error) {
 	for size := 256; ; size *= 4 {
 		b := make([]byte, size)
-		n, err := unix.Readlinkat(p.dir, p.name, b)
+		n, err := calls.Readlinkat(p.dir, p.name, b)
 		if err != nil || n < size {
 			return b[:max(n, 0)], err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 )
@@ -75,11 +76,11 @@ func (w *Workspace) walk(ctx context.Context, dir, rel string, visit func(rel st
 		if err != nil {
 			return pathError(at, err)
 		}
-		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) // reading the names closes one
+		again, err := calls.Dup(fd) // reading the names closes one
 		if err != nil {
-			return errors.Join(err, unix.Close(fd))
+			return errors.Join(err, calls.Close(fd))
 		}
-		defer func() { err = errors.Join(err, unix.Close(fd)) }()
+		defer func() { err = errors.Join(err, calls.Close(fd)) }()
 		names, err := namesIn(again)
 		if err != nil {
 			return pathError(at, err)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/kernel"
 	"roundtable/internal/patch"
 )
@@ -119,26 +120,16 @@ func (w *Workspace) placeNew(from, to place) error {
 	if err := link(from, to); err != nil {
 		return err
 	}
-	return unix.Unlinkat(from.dir, from.name, 0)
+	return calls.Unlinkat(from.dir, from.name, 0)
 }
 
 // rename moves one name to another. With flags 0 a file that lies there goes.
 func rename(from, to place, flags uint) error {
-	for {
-		var err error
-		if flags == 0 {
-			err = unix.Renameat(from.dir, from.name, to.dir, to.name)
-		} else {
-			err = unix.Renameat2(from.dir, from.name, to.dir, to.name, flags)
-		}
-		if err != unix.EINTR {
-			return err
-		}
-	}
+	return calls.Renameat(from.dir, from.name, to.dir, to.name, flags)
 }
 
 func link(from, to place) error {
-	return unix.Linkat(from.dir, from.name, to.dir, to.name, 0)
+	return calls.Linkat(from.dir, from.name, to.dir, to.name)
 }
 
 // rmdir removes a folder. One that is not empty any more stays: whether that
@@ -151,7 +142,7 @@ func (w *Workspace) rmdir(rel string) error {
 	if err != nil {
 		return pathError(rel, err)
 	}
-	err = unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR)
+	err = calls.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR)
 	if gone(err) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
 		err = nil
 	}
@@ -167,7 +158,7 @@ func (w *Workspace) mkdir(rel string) error {
 	if err != nil {
 		return pathError(rel, err)
 	}
-	err = unix.Mkdirat(p.dir, p.name, 0o777)
+	err = calls.Mkdirat(p.dir, p.name, 0o777)
 	if errors.Is(err, unix.EEXIST) {
 		err = nil
 		if s, _, err2 := p.stat(); err2 != nil || s.Kind != patch.Dir {
@@ -193,7 +184,7 @@ func (t *tx) sync() error {
 		add(string(f.Path))
 	}
 	if len(dirs) > few && kernel.SyncfsReports() {
-		return unix.Syncfs(t.dir)
+		return calls.Syncfs(t.dir)
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		fd, err := t.w.at.open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -203,11 +194,11 @@ func (t *tx) sync() error {
 		if err != nil {
 			return pathError(dir, err)
 		}
-		if err := errors.Join(unix.Fsync(fd), unix.Close(fd)); err != nil {
+		if err := errors.Join(calls.Fsync(fd, dir), calls.Close(fd)); err != nil {
 			return pathError(dir, err)
 		}
 	}
-	return unix.Fsync(t.dir)
+	return calls.Fsync(t.dir, t.name())
 }
 
 // verify reads every touched path again.

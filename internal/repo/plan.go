@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 )
@@ -276,7 +277,7 @@ func (w *Workspace) emptied(ops []operation, gone, filled map[string]bool) ([]fo
 		}
 		f, err := folderOf(dir, fd)
 		if err != nil {
-			return nil, pathError(dir, errors.Join(err, unix.Close(fd)))
+			return nil, pathError(dir, errors.Join(err, calls.Close(fd)))
 		}
 		left, err := namesIn(fd)
 		if err != nil {
@@ -297,7 +298,7 @@ func byDepth(a, b string) int {
 // folderOf records what a remade folder needs.
 func folderOf(rel string, fd int) (folder, error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := calls.Fstat(fd, &st); err != nil {
 		return folder{}, err
 	}
 	attrs, err := xattrs(fd)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/kernel"
 )
 
@@ -48,11 +49,11 @@ func (w *Workspace) tryRenames() (detail string, err error) {
 	a, b := place{fd, "probe-" + rand.Text()}, place{fd, "probe-" + rand.Text()}
 	defer func() {
 		for _, p := range []place{a, b} {
-			if err2 := unix.Unlinkat(fd, p.name, 0); err2 != nil && !errors.Is(err2, unix.ENOENT) {
+			if err2 := calls.Unlinkat(fd, p.name, 0); err2 != nil && !errors.Is(err2, unix.ENOENT) {
 				err = errors.Join(err, err2)
 			}
 		}
-		err = errors.Join(err, unix.Close(fd))
+		err = errors.Join(err, calls.Close(fd))
 	}()
 	inode := map[place]uint64{}
 	for _, p := range []place{a, b} {
@@ -81,11 +82,11 @@ func (w *Workspace) tryRenames() (detail string, err error) {
 
 // newFile makes an empty file and returns its inode.
 func newFile(p place) (uint64, error) {
-	fd, err := unix.Openat(p.dir, p.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := calls.Openat(p.dir, p.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return 0, err
 	}
 	var st unix.Stat_t
-	err = errors.Join(unix.Fstat(fd, &st), unix.Close(fd))
+	err = errors.Join(calls.Fstat(fd, &st), calls.Close(fd))
 	return st.Ino, err
 }

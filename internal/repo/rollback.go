@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/patch"
 )
 
@@ -272,7 +273,7 @@ func folderCopy(i int) string { return "folder-" + strconv.Itoa(i) }
 
 // makeAside makes the copy of an emptied folder, unless it is there.
 func (t *tx) makeAside(i int, f folder) error {
-	err := unix.Mkdirat(t.dir, folderCopy(i), 0o700)
+	err := calls.Mkdirat(t.dir, folderCopy(i), 0o700)
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return err
 	}
@@ -283,5 +284,5 @@ func (t *tx) makeAside(i int, f folder) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(dress(fd, string(f.Path), f.UID, f.GID, f.Xattrs, f.Perm), unix.Close(fd))
+	return errors.Join(dress(fd, string(f.Path), f.UID, f.GID, f.Xattrs, f.Perm), calls.Close(fd))
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 )
@@ -172,7 +173,7 @@ func (w *Workspace) gitlinks(ctx context.Context) (map[string]bool, error) {
 	w.links.Lock()
 	defer w.links.Unlock()
 	var st unix.Stat_t
-	if err := unix.Stat(w.index, &st); errors.Is(err, os.ErrNotExist) {
+	if err := calls.Stat(w.index, &st); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 	"roundtable/internal/kernel"
 	"roundtable/internal/patch"
@@ -47,11 +47,11 @@ func (t *tx) stage(ctx context.Context, p planned) error {
 	}
 	t.step(Prepare, "stage_sync", "")
 	if together && !t.w.lax {
-		if err := unix.Syncfs(t.dir); err != nil {
+		if err := calls.Syncfs(t.dir); err != nil {
 			return pathError(txDir, err)
 		}
 	}
-	if err := unix.Fsync(t.dir); err != nil {
+	if err := calls.Fsync(t.dir, t.name()); err != nil {
 		return pathError(txDir, err)
 	}
 	t.step(Prepare, "images", "")
@@ -179,14 +179,14 @@ func (w *Workspace) modelOf(op operation) (model, error) {
 			return m, err
 		}
 		var st unix.Stat_t
-		err = unix.Fstat(fd, &st)
+		err = calls.Fstat(fd, &st)
 		if err == nil && st.Mode&unix.S_ISGID != 0 {
 			m.gid = int(st.Gid)
 		}
 		if err == nil {
 			m.defaultACL, err = xattr(fd, defaultACL)
 		}
-		return m, errors.Join(err, unix.Close(fd))
+		return m, errors.Join(err, calls.Close(fd))
 	}
 }
 
@@ -197,7 +197,7 @@ func (m *model) of(p place) error {
 		return err
 	}
 	m.file, m.perm = true, st.Mode&0o777
-	m.attrs, err = xattrs(int(f.Fd()))
+	m.attrs, err = xattrs(f.Fd())
 	return errors.Join(err, f.Close())
 }
 
@@ -214,7 +214,7 @@ func permFor(perm uint32, op operation) uint32 {
 }
 
 func (t *tx) stageLink(i int, like model, text string) error {
-	if err := unix.Symlinkat(text, t.dir, slot(i)); err != nil {
+	if err := calls.Symlinkat(text, t.dir, slot(i)); err != nil {
 		return err
 	}
 	if like.uid < 0 && like.gid < 0 {
@@ -229,7 +229,7 @@ func (t *tx) own(i int, like model) error {
 	if err != nil || (like.uid < 0 || int(st.Uid) == like.uid) && int(st.Gid) == like.gid {
 		return err
 	}
-	if err := unix.Fchownat(t.dir, slot(i), like.uid, like.gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := calls.Fchownat(t.dir, slot(i), like.uid, like.gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return fault.Errorf(fault.Refused, "state.permission", "the owner of a replaced link cannot be kept: %v", err)
 	}
 	return nil
@@ -248,13 +248,13 @@ func (t *tx) stageFile(i int, op operation, like model, content []byte, sync boo
 		if dir, err = t.inheriting(i, like.defaultACL); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, unix.Close(dir)) }()
+		defer func() { err = errors.Join(err, calls.Close(dir)) }()
 	}
-	fd, err := unix.Openat(dir, slot(i), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
+	fd, err := calls.Openat(dir, slot(i), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), string(op.Path))
+	f := calls.NewFile(fd, string(op.Path))
 	_, err = f.Write(content)
 	switch {
 	case err != nil:
@@ -269,14 +269,14 @@ func (t *tx) stageFile(i int, op operation, like model, content []byte, sync boo
 	if err = errors.Join(err, f.Close()); err != nil || dir == t.dir {
 		return err
 	}
-	return errors.Join(unix.Renameat(dir, slot(i), t.dir, slot(i)), unix.Unlinkat(t.dir, "acl-"+strconv.Itoa(i), unix.AT_REMOVEDIR))
+	return errors.Join(calls.Renameat(dir, slot(i), t.dir, slot(i), 0), calls.Unlinkat(t.dir, "acl-"+strconv.Itoa(i), unix.AT_REMOVEDIR))
 }
 
 // own2 gives a new file the group of its folder, or the owner of the link that
 // it replaces.
 func (t *tx) own2(fd int, rel string, like model) error {
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := calls.Fstat(fd, &st); err != nil {
 		return err
 	}
 	uid, gid := like.uid, like.gid
@@ -293,15 +293,15 @@ func (t *tx) own2(fd int, rel string, like model) error {
 // what it would in the real one.
 func (t *tx) inheriting(i int, acl []byte) (int, error) {
 	dir := "acl-" + strconv.Itoa(i)
-	if err := unix.Mkdirat(t.dir, dir, 0o700); err != nil {
+	if err := calls.Mkdirat(t.dir, dir, 0o700); err != nil {
 		return -1, err
 	}
 	fd, err := openat(t.dir, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err != nil {
 		return -1, err
 	}
-	if err := unix.Fsetxattr(fd, defaultACL, acl, 0); err != nil {
-		return -1, errors.Join(err, unix.Close(fd))
+	if err := calls.Fsetxattr(fd, defaultACL, acl); err != nil {
+		return -1, errors.Join(err, calls.Close(fd))
 	}
 	return fd, nil
 }

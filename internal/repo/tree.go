@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/patch"
 )
 
@@ -50,7 +51,7 @@ func (w *Workspace) nested(rel string, links map[string]bool) (string, bool, err
 			return "", false, pathError(dir, err)
 		}
 		s, _, err := place{fd, ".git"}.stat()
-		if err = errors.Join(err, unix.Close(fd)); err != nil && !errors.Is(err, unix.EACCES) {
+		if err = errors.Join(err, calls.Close(fd)); err != nil && !errors.Is(err, unix.EACCES) {
 			return "", false, pathError(dir, err)
 		}
 		if err == nil && s.Kind != patch.Absent {
@@ -145,8 +146,8 @@ func (d disk) Names(dir string) ([]string, error) {
 
 // namesIn returns the sorted names in an open folder and closes it.
 func namesIn(fd int) ([]string, error) {
-	f := os.NewFile(uintptr(fd), "folder")
-	names, err := f.Readdirnames(-1)
+	f := calls.NewFile(fd, "folder")
+	names, err := f.Names()
 	slices.Sort(names)
 	return names, errors.Join(err, f.Close())
 }

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 )
 
@@ -57,7 +58,7 @@ func (w *Workspace) begin(id string, attempt int) (*tx, error) {
 	if err != nil {
 		return nil, pathError(txDir, err)
 	}
-	if err = errors.Join(unix.Mkdirat(p.dir, p.name, 0o700), p.close()); err != nil {
+	if err = errors.Join(calls.Mkdirat(p.dir, p.name, 0o700), p.close()); err != nil {
 		return nil, pathError(txDir, err)
 	}
 	return w.reopen(id, attempt)
@@ -73,14 +74,14 @@ func (w *Workspace) reopen(id string, attempt int) (*tx, error) {
 	return &tx{w: w, id: id, attempt: attempt, dir: fd}, nil
 }
 
-func (t *tx) close() error { return unix.Close(t.dir) }
+func (t *tx) close() error { return calls.Close(t.dir) }
 
 func (t *tx) at(name string) place { return place{t.dir, name} }
 
 // has says whether a file of the transaction's folder is there.
 func (t *tx) has(file string) (bool, error) {
 	var st unix.Stat_t
-	err := unix.Fstatat(t.dir, file, &st, unix.AT_SYMLINK_NOFOLLOW)
+	err := calls.Fstatat(t.dir, file, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}
@@ -107,12 +108,7 @@ func (t *tx) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st, err := f.Stat()
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	b := make([]byte, st.Size())
-	_, err = f.ReadAt(b, 0)
+	b, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close(), ctx.Err()); err != nil {
 		return err
 	}
@@ -125,21 +121,21 @@ func (t *tx) load(ctx context.Context) error {
 // rename the file is not there, and after it that is unknown.
 func (t *tx) put(p Phase, file string, b []byte) error {
 	t.step(p, "write", file)
-	fd, err := unix.Openat(t.dir, file+".new", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := calls.Openat(t.dir, file+".new", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return pathError(file, err)
 	}
-	f := os.NewFile(uintptr(fd), file)
+	f := calls.NewFile(fd, file)
 	_, err = f.Write(b)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return pathError(file, err)
 	}
 	t.step(p, "name", file)
-	if err := unix.Renameat(t.dir, file+".new", t.dir, file); err != nil {
+	if err := calls.Renameat(t.dir, file+".new", t.dir, file, 0); err != nil {
 		return pathError(file, err)
 	}
 	t.step(p, "name_sync", file)
-	if err := unix.Fsync(t.dir); err != nil {
+	if err := calls.Fsync(t.dir, t.name()); err != nil {
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
 	return nil
@@ -182,7 +178,7 @@ func (t *tx) clear() error {
 				return err
 			}
 		}
-		if err := unix.Fsync(t.dir); err != nil {
+		if err := calls.Fsync(t.dir, t.name()); err != nil {
 			return err
 		}
 	}
@@ -191,19 +187,19 @@ func (t *tx) clear() error {
 		return err
 	}
 	t.step(Finish, "rmdir", "")
-	return errors.Join(unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR), unix.Fsync(p.dir), p.close())
+	return errors.Join(calls.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR), calls.Fsync(p.dir, txDir), p.close())
 }
 
 // remove removes a file, or an empty folder, of the transaction's folder.
 func (t *tx) remove(file string) error {
 	t.step(Finish, "remove", file)
-	err := unix.Unlinkat(t.dir, file, 0)
+	err := calls.Unlinkat(t.dir, file, 0)
 	switch {
 	case !errors.Is(err, unix.EISDIR):
 	case strings.HasPrefix(file, "acl-") || strings.HasPrefix(file, "folder-"):
 		err = t.removeFolder(file)
 	default: // somebody else's, in a slot: only if it is empty
-		err = unix.Unlinkat(t.dir, file, unix.AT_REMOVEDIR)
+		err = calls.Unlinkat(t.dir, file, unix.AT_REMOVEDIR)
 	}
 	if errors.Is(err, unix.ENOENT) {
 		err = nil
@@ -224,7 +220,7 @@ func (t *tx) removeFolder(dir string) error {
 	}
 	left, err := namesIn(again)
 	for _, n := range left {
-		err = errors.Join(err, unix.Unlinkat(fd, n, 0))
+		err = errors.Join(err, calls.Unlinkat(fd, n, 0))
 	}
-	return errors.Join(err, p.close(), unix.Unlinkat(t.dir, dir, unix.AT_REMOVEDIR))
+	return errors.Join(err, p.close(), calls.Unlinkat(t.dir, dir, unix.AT_REMOVEDIR))
 }

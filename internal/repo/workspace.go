@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 )
@@ -31,7 +32,7 @@ type Workspace struct {
 	format                   string    // "sha1" or "sha256"
 	settings                 []setting // besides the hardened ones, of every call
 
-	tmp   *os.File      // locked while the workspace is open: then a private index may be a live one
+	tmp   *calls.File   // locked while the workspace is open: then a private index may be a live one
 	busy  chan struct{} // holds one token: of whoever writes
 	moves sync.RWMutex  // held by whoever moves files, and shared by whoever reads several that belong together
 	probe sync.Mutex
@@ -195,7 +196,7 @@ func (w *Workspace) makeState() error {
 		if err != nil {
 			return fmt.Errorf("state directory: %w", pathError(dir, err))
 		}
-		err = unix.Mkdirat(p.dir, p.name, 0o700)
+		err = calls.Mkdirat(p.dir, p.name, 0o700)
 		if errors.Is(err, unix.EEXIST) {
 			err = nil
 		}
@@ -206,7 +207,7 @@ func (w *Workspace) makeState() error {
 		if err != nil {
 			return fmt.Errorf("state directory: %w", pathError(dir, err))
 		}
-		if err := unix.Close(fd); err != nil {
+		if err := calls.Close(fd); err != nil {
 			return err
 		}
 	}
