@@ -34,7 +34,7 @@ var layers = map[string]struct{ may, outside []string }{
 	"internal/acp/v1":            {[]string{"internal/acp"}, nil},
 	"internal/acp/v2":            {[]string{"internal/acp"}, nil},
 	"internal/auth":              {nil, nil},
-	"internal/bench":             {[]string{"events", "events/eventlog", "events/eventlog/sqlitelog", "internal/sqlite"}, []string{"github.com/oklog/ulid/v2"}},
+	"internal/bench":             {[]string{"events", "events/eventlog", "events/eventlog/sqlitelog", "internal/blob", "internal/patch", "internal/repo", "internal/sqlite", "internal/world"}, []string{"github.com/oklog/ulid/v2"}},
 	"internal/blob":              {[]string{"internal/calls", "internal/fault", "internal/kernel"}, []string{"golang.org/x/sys"}},
 	"internal/calls":             {nil, []string{"golang.org/x/sys"}},
 	"internal/cli":               {[]string{"internal/fault", "internal/op"}, []string{"github.com/google/jsonschema-go"}},

@@ -15,6 +15,7 @@ import (
 type benchCmd struct {
 	Append benchAppendCmd `cmd:"" help:"Measure durable appends beside the raw database."`
 	Replay benchReplayCmd `cmd:"" help:"Measure ways of going through a long history."`
+	Patch  benchPatchCmd  `cmd:"" help:"Measure validation and apply beside git, on generated repositories."`
 }
 
 type benchAppendCmd struct {
@@ -56,6 +57,32 @@ func (c *benchReplayCmd) Run(ctx context.Context, t terminal) error {
 			out = t.err
 		}
 		results, err := bench.Replay(ctx, dir, c.Events, time.Now, out)
+		if err == nil && c.JSON {
+			err = json.NewEncoder(t.out).Encode(results)
+		}
+		return err
+	})
+}
+
+type benchPatchCmd struct {
+	Dir        string `help:"Folder for the repositories, empty or not there; default: a temporary one." type:"path"`
+	Files      []int  `help:"Files of the repositories." default:"10000,100000"`
+	Sizes      []int  `help:"Files of the patches." default:"1,50,1000"`
+	Rounds     int    `help:"Rounds for each size of patch." default:"9"`
+	Attributes string `help:"What .gitattributes says in every repository." placeholder:"LINE"`
+	Seed       uint64 `help:"Of the order in a round." default:"1"`
+	JSON       bool   `name:"json" help:"Print JSON."`
+}
+
+// Run measures validation and apply.
+func (c *benchPatchCmd) Run(ctx context.Context, t terminal) error {
+	return inFolder(c.Dir, func(dir string) error {
+		out := t.out
+		if c.JSON {
+			out = t.err
+		}
+		results, err := bench.Patch(ctx, bench.PatchSettings{Dir: dir, Files: c.Files, Sizes: c.Sizes, Rounds: c.Rounds, Seed: c.Seed,
+			Now: time.Now, Attrs: c.Attributes, UserEnv: os.Environ()}, out, t.err)
 		if err == nil && c.JSON {
 			err = json.NewEncoder(t.out).Encode(results)
 		}

@@ -66,3 +66,32 @@ func TestReplay(t *testing.T) {
 		}
 	}
 }
+
+// TestPatch runs each contender on small repositories: git and the program
+// judge and apply the same patches, and every figure is one.
+func TestPatch(t *testing.T) {
+	s := bench.PatchSettings{Dir: t.TempDir(), Files: []int{30, 60}, Sizes: []int{1, 5}, Rounds: 1, Seed: 1, Now: time.Now}
+	if os.Getenv("ROUNDTABLE_BENCH") != "" {
+		s.Files, s.Sizes, s.Rounds = []int{10_000, 100_000}, []int{1, 50, 1000}, 5
+	}
+	var out, progress bytes.Buffer
+	results, err := bench.Patch(t.Context(), s, &out, &progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", &out)
+	if len(results) != len(s.Files)*len(s.Sizes)*8 {
+		t.Errorf("%d results", len(results))
+	}
+	for i, r := range results {
+		if r.Wall <= 0 || r.CPU <= 0 || r.Check <= 0 || r.Small <= 0 || !strings.Contains(out.String(), r.Contender) {
+			t.Errorf("%+v", r)
+		}
+		if i%8 == 0 && r.Check != 1 || r.Files == s.Files[0] && r.Small != 1 {
+			t.Errorf("the measure itself: %+v", r)
+		}
+	}
+	if _, err := bench.Patch(t.Context(), bench.PatchSettings{Dir: t.TempDir()}, &out, &progress); err == nil {
+		t.Error("nothing to measure, and no error")
+	}
+}

@@ -18,6 +18,19 @@ func cpuTime() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
+// allCPU returns the processor time of the process and of those it started and
+// waited for.
+func allCPU() (sum time.Duration, err error) {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(who, &u); err != nil {
+			return 0, fmt.Errorf("getrusage: %w", err)
+		}
+		sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return sum, nil
+}
+
 // forgetPeak makes the process's peak memory start anew from what it has now.
 // It fails where the system does not offer that.
 func forgetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }

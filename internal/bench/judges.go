@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"roundtable/internal/patch"
+	"roundtable/internal/repo"
+)
+
+func nothing(context.Context) error { return nil }
+
+// contenders returns what is measured on the repository with a patch of n
+// files, git apply --check first: the measure of the others.
+func (l *lab) contenders(ctx context.Context, dir string, n int) ([]job, error) {
+	images := l.images(n)
+	data, err := patch.Format(images, false)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, fmt.Sprintf("patch-%d-%d", l.files, n))
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		return nil, err
+	}
+	git := func(args ...string) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := l.git(ctx, nil, args...); return err }
+	}
+	refresh := func(ctx context.Context) error {
+		_, err := l.git(ctx, nil, "update-index", "-q", "--refresh")
+		return err
+	}
+	return []job{
+		{"git apply --check", l, nothing, git("apply", "--check", file), nothing, true},
+		{"git apply --check --index", l, refresh, git("apply", "--check", "--index", file), nothing, true},
+		{"git, own index: apply --cached, write-tree", l, nothing, l.gitTree(dir, file), nothing, false},
+		{"git apply --index (not durable)", l, refresh, git("apply", "--index", file), git("apply", "--index", "-R", file), false},
+		{"validate", l, nothing, l.inspect(data), nothing, true},
+		{"validate, the index just rewritten", l, l.rewriteIndex, l.inspect(data), nothing, true},
+		{"validate and id of the candidate tree", l, nothing, l.candidate(data), nothing, false},
+		{"durable apply", l, nothing, l.apply(images), l.apply(reversed(images)), false},
+	}, nil
+}
+
+// gitTree has git make the id of the tree after the patch in an index of its
+// own.
+func (l *lab) gitTree(dir, file string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		index, err := os.ReadFile(filepath.Join(l.root, ".git", "index"))
+		if err != nil {
+			return err
+		}
+		own := filepath.Join(dir, "index")
+		if err := os.WriteFile(own, index, 0o600); err != nil {
+			return err
+		}
+		env := []string{"GIT_INDEX_FILE=" + own}
+		if _, err := l.git(ctx, env, "apply", "--cached", file); err != nil {
+			return err
+		}
+		_, err = l.git(ctx, env, "write-tree")
+		return err
+	}
+}
+
+// inspect judges the patch as the service does.
+func (l *lab) inspect(data []byte) func(context.Context) error {
+	return func(ctx context.Context) error {
+		in, err := l.world.Inspect(ctx, l.root, data)
+		if err == nil && in.Refused != nil {
+			err = in.Refused
+		}
+		return err
+	}
+}
+
+// rewriteIndex puts a new index file with the same bytes in the place of the
+// old one, as every git command does that changes it.
+func (l *lab) rewriteIndex(context.Context) error {
+	index := filepath.Join(l.root, ".git", "index")
+	data, err := os.ReadFile(index)
+	if err == nil {
+		err = os.WriteFile(index+".new", data, 0o644)
+	}
+	return errors.Join(err, os.Rename(index+".new", index))
+}
+
+func (l *lab) candidate(data []byte) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := l.world.Tree(ctx, l.root, data)
+		return err
+	}
+}
+
+// apply changes the work tree as a transaction does, and finishes it.
+func (l *lab) apply(images []patch.Image) func(context.Context) error {
+	plan := repo.Plan{Changes: changes(images)}
+	return func(ctx context.Context) error {
+		l.tx++
+		tx := fmt.Sprintf("TX-%d", l.tx)
+		if _, err := l.space.Apply(ctx, tx, 1, plan); err != nil {
+			return err
+		}
+		return l.space.Finish(ctx, tx, 1)
+	}
+}
