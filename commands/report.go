@@ -40,7 +40,19 @@ func (c RecordApplied) decide(ctx context.Context, u *unit) ([]events.Payload, e
 		}
 	}
 	c.Proposal = t.Proposal
-	return t.RecordApplied(c.TransactionApplied, c.Phases, p, claims, of), nil
+	out := t.RecordApplied(c.TransactionApplied, c.Phases, p, claims, of)
+	if len(out) > 0 {
+		out = append(out, claims.Overtaken(events.ClaimBecameStale{Workspace: t.Workspace, Cause: "transaction", Transaction: t.ID}, left(c.Files), p.Authors(), u.now)...)
+	}
+	return out, nil
+}
+
+// left lists what a transaction made of its paths.
+func left(files []events.ChangedPath) (out []events.PathState) {
+	for _, f := range files {
+		out = append(out, f.After)
+	}
+	return out
 }
 
 // RecordFailed reports that an apply ended without the change.

@@ -34,7 +34,9 @@ type Claim struct {
 	Task     string
 	Fence    int64
 	Base     events.BaseHash
+	Seen     *events.PathState // of a file: all that lay there
 	Expires  time.Time
+	Stale    *Staleness // nil while all is as the holder knows it
 }
 
 // conflicts says which two types of claim cannot be held at once on resources
@@ -59,12 +61,15 @@ func (c Claims) Evolve(e events.Payload) Claims {
 			c.Live = map[string]Claim{}
 		}
 		r, _ := ParseResource(e.Resource) // it was parsed when it was granted
-		c.Live[e.Claim] = Claim{ID: e.Claim, Resource: r, Type: e.Type, Holder: e.Holder, Task: e.Task, Fence: e.Fence, Base: e.Base, Expires: e.ExpiresAt}
+		c.Live[e.Claim] = Claim{ID: e.Claim, Resource: r, Type: e.Type, Holder: e.Holder, Task: e.Task, Fence: e.Fence, Base: e.Base, Seen: e.Seen, Expires: e.ExpiresAt}
+		c.refresh(c.Live[e.Claim])
 		c.Fence = max(c.Fence, e.Fence)
 	case events.ClaimReleased:
 		delete(c.Live, e.Claim)
 	case events.ClaimExpired:
 		delete(c.Live, e.Claim)
+	case events.ClaimBecameStale:
+		c.stale(e)
 	default:
 		foreign("claims", e)
 	}
@@ -78,6 +83,7 @@ type ClaimWish struct {
 	Type                                   string
 	TTL                                    time.Duration // 0 is DefaultTTL
 	Base                                   events.BaseHash
+	Seen                                   *events.PathState
 }
 
 // Grant gives out a lease, unless another holder's stands in the way. What it
@@ -104,7 +110,7 @@ func (c Claims) Grant(w ClaimWish, now time.Time) ([]events.Payload, error) {
 	}
 	return append(out, events.ClaimGranted{
 		Claim: w.ID, Workspace: w.Workspace, Resource: w.Resource.ID(), Type: w.Type, Holder: w.Holder, Task: w.Task,
-		Rationale: w.Rationale, Fence: c.Fence + 1, Base: w.Base, GrantedAt: now, ExpiresAt: now.Add(w.TTL),
+		Rationale: w.Rationale, Fence: c.Fence + 1, Base: w.Base, Seen: w.Seen, GrantedAt: now, ExpiresAt: now.Add(w.TTL),
 	}), nil
 }
 
@@ -143,17 +149,9 @@ func (c Claims) ReleaseOf(workspace string, holders, resources []string, cause s
 	return out
 }
 
-// Authorizing returns the live claim by which one of holders may write r, the
-// newest if there are several.
-func (c Claims) Authorizing(r Resource, holders []string, now time.Time) (Claim, bool) {
-	var found Claim
-	for _, o := range c.Live {
-		if slices.Contains(holders, o.Holder) && (o.Type == "write" || o.Type == "exclusive") && o.Expires.After(now) &&
-			o.Resource.Covers(r) && o.Fence > found.Fence {
-			found = o
-		}
-	}
-	return found, found.ID != ""
+// authorizes reports whether one of holders may write r by o.
+func (o Claim) authorizes(r Resource, holders []string, now time.Time) bool {
+	return slices.Contains(holders, o.Holder) && (o.Type == "write" || o.Type == "exclusive") && o.Expires.After(now) && o.Resource.Covers(r)
 }
 
 // Against returns another's live claim that keeps holders from writing r.
@@ -188,4 +186,4 @@ func (c Claims) sorted() []Claim {
 }
 
 // Code names the state's JSON, for snapshots.
-func (Claims) Code() string { return "claims.1" }
+func (Claims) Code() string { return "claims.2" }

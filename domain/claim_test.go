@@ -141,7 +141,7 @@ func TestClaimsHold(t *testing.T) {
 						t.Fatalf("%+v beside %+v", a, b)
 					}
 				}
-				if got, ok := c.Authorizing(a.Resource, []string{"nobody"}, now); ok {
+				if got, _, ok := c.Backing(a.Resource, []string{"nobody"}, Revision{}, now); ok {
 					t.Fatalf("%+v authorizes nobody", got)
 				}
 			}

@@ -60,7 +60,7 @@ func Fences(f Facts) (out []events.Fence) {
 		if err != nil {
 			continue
 		}
-		if c, ok := f.Claims.Authorizing(r, p.Authors(), f.Now); ok {
+		if c, _, ok := f.Claims.Backing(r, p.Authors(), p.Current(), f.Now); ok {
 			out = append(out, events.Fence{Claim: c.ID, Resource: id, Fence: c.Fence})
 		}
 	}
@@ -106,11 +106,16 @@ func claimsGate(f Facts) Gate {
 			g.Status, g.Because = "error", append(g.Because, err.Error())
 			continue
 		}
-		if c, ok := f.Claims.Authorizing(r, p.Authors(), f.Now); ok {
+		c, stale, ok := f.Claims.Backing(r, p.Authors(), p.Current(), f.Now)
+		if ok && stale == "" {
 			g.Because = append(g.Because, fmt.Sprintf("%s is held by %s as %s until %s", id, c.Holder, c.Type, c.Expires.UTC().Format(time.RFC3339)))
 			continue
 		}
 		g.Status = "failed"
+		if ok {
+			g.outdated(c, id, stale)
+			continue
+		}
 		if c, ok := f.Claims.Against(r, p.Authors(), f.Now); ok {
 			g.Because = append(g.Because, fmt.Sprintf("%s is held by %s, who is no author, until %s", id, c.Holder, c.Expires.UTC().Format(time.RFC3339)))
 		} else {
@@ -120,6 +125,15 @@ func claimsGate(f Facts) Gate {
 		g.Next = append(g.Next, fault.Step{Op: "resource.claim", Args: map[string]any{"resource_id": id, "claim_type": "write"}, Who: p.Author, Why: "a change needs a claim on what it touches"})
 	}
 	return g
+}
+
+// outdated adds that a claim is stale for the revision, and how to go on: its
+// holder claims again, and so says that the change was seen, or an author
+// attaches a revision that was made on it.
+func (g *Gate) outdated(c Claim, id, why string) {
+	g.Because = append(g.Because, fmt.Sprintf("the claim of %s on %s is stale: %s", c.Holder, c.Resource.ID(), why))
+	g.Needs = append(g.Needs, fmt.Sprintf("%s looks at what changed and claims %s again, or attaches a revision made on it", c.Holder, id))
+	g.Next = append(g.Next, fault.Step{Op: "resource.claim", Args: map[string]any{"resource_id": c.Resource.ID(), "claim_type": c.Type}, Who: c.Holder, Why: "a claim made again rests on what lies there now"})
 }
 
 func coverageGate(f Facts) Gate {

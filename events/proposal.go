@@ -36,6 +36,7 @@ type Base struct {
 	PathsDigest string      `json:"paths_digest"`
 	Paths       []PathState `json:"paths"`
 	Sources     []PathState `json:"sources,omitempty"` // of copies: read, and not changed; PathsDigest covers them too
+	Watched     bool        `json:"watched,omitempty"` // written since edits behind the service's back are looked for: the states may be compared with later ones
 }
 
 // A PathState is what one path holds.

@@ -22,6 +22,7 @@ var types = index(
 	of[ClaimGranted]("claim.granted"),
 	of[ClaimReleased]("claim.released"),
 	of[ClaimExpired]("claim.expired"),
+	of[ClaimBecameStale]("claim.became_stale"),
 	of[ProposalCreated]("proposal.created"),
 	of[ProposalRevisionAttached]("proposal.revision_attached"),
 	of[ProposalReviewRequested]("proposal.review_requested"),

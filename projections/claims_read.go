@@ -15,11 +15,12 @@ import (
 func claimView(_ op.Call, now time.Time) view[wire.Claim] {
 	return view[wire.Claim]{
 		name: "claim", missing: absent("claim_not_found", "claim"), plural: "claims", from: claims, source: "claims",
-		columns: "seq, id, workspace, resource, type, holder, task, rationale, fence, base_state, base_hash, granted_at, expires_at, state, cause",
+		columns: "seq, id, workspace, resource, type, holder, task, rationale, fence, base_state, base_hash, granted_at, expires_at, state, cause, stale",
 		created: "granted_at",
 		scan: func(s scanner) (seq int64, c wire.Claim, err error) {
 			err = s.Scan(&seq, &c.ID, &c.Workspace, &c.Resource, &c.Type, &c.Holder, &c.Task, &c.Rationale, &c.Fence,
-				&c.BaseHash.State, &c.BaseHash.Hash, stamp{&c.GrantedAt}, stamp{&c.ExpiresAt}, &c.State, &c.Cause)
+				&c.BaseHash.State, &c.BaseHash.Hash, stamp{&c.GrantedAt}, stamp{&c.ExpiresAt}, &c.State, &c.Cause, decoded{&c.Because})
+			c.Stale = c.Because != nil
 			if c.State == "active" && !now.Before(c.ExpiresAt) {
 				c.State, c.Cause = "expired", "ttl"
 			}
@@ -39,6 +40,7 @@ type claimList struct {
 	Task     string `json:"task_id,omitempty"`
 	State    string `json:"state,omitempty" jsonschema:"active, expired or released"`
 	Type     string `json:"claim_type,omitempty" jsonschema:"read, review, write or exclusive"`
+	Stale    *bool  `json:"stale,omitempty" jsonschema:"only claims that are stale, or that are not"`
 }
 
 func (r *Reader) claimOps() []op.Op {
@@ -66,6 +68,9 @@ func claimConds(c op.Call, in claimList, now time.Time) (where, error) {
 		w.add("state = 'expired' OR state = 'active' AND expires_at <= ?", nanos(now))
 	case "released":
 		w.add("state = 'released'")
+	}
+	if in.Stale != nil {
+		w.add("(stale <> 'null') = ?", *in.Stale)
 	}
 	if in.Resource != "" {
 		over, err := covering(in.Resource)

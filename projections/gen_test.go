@@ -125,7 +125,10 @@ func (w *world) directory() []events.Payload {
 func (w *world) claim() []events.Payload {
 	ws := pick(w, w.workspaces)
 	if len(w.claims) > 0 {
-		switch id := pick(w, w.claims); w.word("release", "expire", "grant", "grant") {
+		switch id := pick(w, w.claims); w.word("release", "expire", "stale", "stale", "grant", "grant") {
+		case "stale":
+			return []events.Payload{events.ClaimBecameStale{Claim: id, Workspace: ws, Cause: w.word("foreign_change", "transaction"), Transaction: w.word("", "TX-1"),
+				Paths: []events.PathState{{Path: w.word("a/b.go", "a/c.go", "d"), Kind: "file", SHA256: w.text()}}, More: w.n % 3}}
 		case "release":
 			return []events.Payload{events.ClaimReleased{Claim: id, Workspace: ws, Cause: "holder"}}
 		case "expire":

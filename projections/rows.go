@@ -44,6 +44,15 @@ func (r *rows) set(ctx context.Context, query string, args ...any) error {
 	return err
 }
 
+// get reads the one row that a query must meet.
+func (r *rows) get(ctx context.Context, query string, args []any, dest ...any) error {
+	s, err := r.stmt(ctx, query)
+	if err != nil {
+		return err
+	}
+	return s.QueryRowContext(ctx, args...).Scan(dest...)
+}
+
 func (r *rows) run(ctx context.Context, query string, args []any) (int64, error) {
 	s, err := r.stmt(ctx, query)
 	if err != nil {

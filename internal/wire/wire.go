@@ -71,6 +71,17 @@ type Claim struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	State     string    `json:"state"`               // active, expired or released, as of the moment of reading
 	Cause     string    `json:"end_cause,omitempty"` // why it ended
+	Stale     bool      `json:"stale"`               // something in the resource is no longer as its holder knows it; claim it again
+	Because   *Stale    `json:"stale_because,omitempty"`
+}
+
+// A Stale says why a claim is stale.
+type Stale struct {
+	Cause       string    `json:"cause"` // of the newest change: foreign_change or transaction
+	Transaction string    `json:"transaction_id,omitempty"`
+	Paths       []string  `json:"paths"`
+	More        int       `json:"more_paths,omitempty"` // that are not named
+	Since       time.Time `json:"since"`                // when the newest change was found
 }
 
 // A File is one file of a patch.
