@@ -18,24 +18,78 @@ type differ struct {
 
 // diffLines gives the edits from a to b in order, with equal lines between them.
 func diffLines(a, b *text) []edit {
-	ids := make(map[string]int32)
-	number := func(t *text) []int32 {
-		out := make([]int32, t.len())
-		for i := range out {
-			l := t.line(i)
-			id, ok := ids[string(l)]
-			if !ok {
-				id = int32(len(ids))
-				ids[string(l)] = id
-			}
-			out[i] = id
+	ids := numbering{}
+	d := &differ{a: ids.number(a), b: ids.number(b), budget: diffBudget}
+	return d.diff()
+}
+
+// A numbering gives equal lines equal numbers.
+type numbering map[string]int32
+
+func (n numbering) number(t *text) []int32 {
+	out := make([]int32, t.len())
+	for i := range out {
+		l := t.line(i)
+		id, ok := n[string(l)]
+		if !ok {
+			id = int32(len(n))
+			n[string(l)] = id
 		}
-		return out
+		out[i] = id
 	}
-	d := &differ{a: number(a), b: number(b), budget: diffBudget}
+	return out
+}
+
+func (d *differ) diff() []edit {
 	d.del, d.ins = make([]bool, len(d.a)), make([]bool, len(d.b))
-	d.compare(0, len(d.a), 0, len(d.b))
+	d.compareShared()
+	d.slide()
 	return d.edits()
+}
+
+// compareShared compares the lines that both sides have somewhere: what only
+// one side has is changed whatever stands around it.
+func (d *differ) compareShared() {
+	lead, tail := 0, 0
+	for lead < min(len(d.a), len(d.b)) && d.a[lead] == d.b[lead] {
+		lead++
+	}
+	for tail < min(len(d.a), len(d.b))-lead && d.a[len(d.a)-1-tail] == d.b[len(d.b)-1-tail] {
+		tail++
+	}
+	inA, inB := presence(d.a), presence(d.b)
+	a, whereA := shared(d.a[:len(d.a)-tail], lead, inB, d.del)
+	b, whereB := shared(d.b[:len(d.b)-tail], lead, inA, d.ins)
+	s := &differ{a: a, b: b, del: make([]bool, len(a)), ins: make([]bool, len(b)), budget: d.budget}
+	s.compare(0, len(a), 0, len(b))
+	d.budget = s.budget
+	for i, at := range whereA {
+		d.del[at] = s.del[i]
+	}
+	for j, at := range whereB {
+		d.ins[at] = s.ins[j]
+	}
+}
+
+func presence(lines []int32) map[int32]bool {
+	in := make(map[int32]bool, len(lines))
+	for _, l := range lines {
+		in[l] = true
+	}
+	return in
+}
+
+// shared gives the lines from one on that the other side has, and where they
+// stand; the others are marked.
+func shared(lines []int32, from int, other map[int32]bool, changed []bool) (out, where []int32) {
+	for i := from; i < len(lines); i++ {
+		if !other[lines[i]] {
+			changed[i] = true
+			continue
+		}
+		out, where = append(out, lines[i]), append(where, int32(i))
+	}
+	return out, where
 }
 
 func (d *differ) edits() (all []edit) {
@@ -96,7 +150,7 @@ func (d *differ) middle(a, b []int32) (x, y int, ok bool) {
 		if d.budget -= 2*steps + 2; d.budget < 0 {
 			return 0, 0, false
 		}
-		for k := -steps; k <= steps; k += 2 {
+		for k := steps; k >= -steps; k -= 2 { // from this end, so that of equal ways it is Git's
 			x := d.furthest(d.vf, steps, k, most, a, b, false)
 			if r := delta - k; x >= 0 && delta&1 != 0 && -steps < r && r < steps && d.vb[most+r] >= 0 && x+int(d.vb[most+r]) >= n {
 				return x, x - k, true
