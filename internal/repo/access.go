@@ -139,18 +139,31 @@ func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
+// answer is the error of a whole request: a fault, also where a call failed of
+// which no path is known.
+func answer(err error) error {
+	of := pathError(stateDir, err)
+	if _, is := errors.AsType[*fault.Error](of); is {
+		return of
+	}
+	return err
+}
+
 // pathError says for which path a system call failed, as a fault where the
 // reason is one the caller should know.
 func pathError(rel string, err error) error {
+	if _, is := errors.AsType[*fault.Error](err); is || err == nil {
+		return err
+	}
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, unix.EXDEV):
 		return fault.Errorf(fault.Refused, "state.cross_device", "%q lies on another mount than the workspace", rel).With("path", rel)
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return fault.Errorf(fault.Unavailable, "state.no_space", "the disk is full (at %q)", rel).With("path", rel)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
 		return fault.Errorf(fault.Refused, "state.permission", "the service may not do this at %q: %v", rel, err).With("path", rel)
+	case errors.Is(err, unix.EIO), errors.Is(err, unix.EUCLEAN), errors.Is(err, unix.EBADMSG):
+		return fault.Errorf(fault.Unavailable, "state.io", "the disk failed at %q: %v; look at it before you try again", rel, err).With("path", rel)
 	}
 	return fmt.Errorf("%q: %w", rel, err)
 }

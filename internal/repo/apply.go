@@ -19,6 +19,7 @@ import (
 // success report it, then call Finish. Applying a committed attempt again
 // gives its receipt again.
 func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (_ Receipt, err error) {
+	defer func() { err = answer(err) }()
 	if err := checkTx(id, attempt); err != nil {
 		return Receipt{}, err
 	}
@@ -29,7 +30,7 @@ func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (
 	if err != nil {
 		return Receipt{}, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer release()
 	if r, done, err := w.receiptOf(ctx, id, attempt); err != nil || done {
 		return r, err
 	}
@@ -46,7 +47,7 @@ func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (
 	if err != nil {
 		return Receipt{}, err
 	}
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer t.close()
 	return t.apply(ctx, j)
 }
 
@@ -96,7 +97,7 @@ func (t *tx) apply(ctx context.Context, p planned) (Receipt, error) {
 	}
 	digest, err := t.j.digest()
 	if err == nil {
-		err = t.putJSON(Verify, "commit", map[string]any{"transaction_id": t.id, "attempt": t.attempt, "plan_digest": digest})
+		err = t.commit(digest)
 	}
 	if errors.Is(err, errUnknown) {
 		return Receipt{}, fault.Errorf(fault.Unavailable, "state.unknown", "whether transaction %s is applied is known after the next start: %v", t.id, err)
@@ -106,6 +107,36 @@ func (t *tx) apply(ctx context.Context, p planned) (Receipt, error) {
 	}
 	t.step(Verify, "marked", "")
 	return t.receipt(p.notes)
+}
+
+// commit writes the marker.
+func (t *tx) commit(planDigest string) error {
+	m := map[string]any{"transaction_id": t.id, "attempt": t.attempt, "plan_digest": planDigest}
+	err := t.putJSON(Verify, "commit", m)
+	if err == nil {
+		t.w.durable[t.name()] = true
+	}
+	return err
+}
+
+// sure makes a marker durable that this process has found and not made: who
+// wrote it may have died before it was, or its sync may have failed. So it is
+// written once more. Nobody may be told of it before.
+func (t *tx) sure() error {
+	if t.w.durable[t.name()] {
+		return nil
+	}
+	b, _, err := t.at("commit").read(context.Background(), 1<<20)
+	if err == nil {
+		err = t.put(Verify, "commit", b)
+	}
+	if errors.Is(err, errUnknown) {
+		return fault.Errorf(fault.Unavailable, "state.unknown", "whether transaction %s is applied is known after the next start: %v", t.id, err)
+	}
+	if err == nil {
+		t.w.durable[t.name()] = true
+	}
+	return err
 }
 
 func (t *tx) writeJournal() error {
@@ -151,8 +182,8 @@ func (t *tx) abort(ctx context.Context, cause error) error {
 		cause = conflict("state.third_party_edit", "changed by somebody else during the apply", []string{third.path})
 	}
 	switch {
-	case err != nil:
-		return errors.Join(fault.Errorf(fault.Unavailable, "state.unknown", "transaction %s could not be taken back yet; recovery will do it", t.id), cause, err)
+	case err != nil || out.failed != nil:
+		return errors.Join(fault.Errorf(fault.Unavailable, "state.unknown", "transaction %s could not be taken back yet; recovery will do it: %v", t.id, errors.Join(err, out.failed)), cause)
 	case len(out.Stuck) > 0:
 		var paths []string
 		for _, s := range out.Stuck {
@@ -181,9 +212,12 @@ func (w *Workspace) receiptOf(ctx context.Context, id string, attempt int) (r Re
 	if err != nil {
 		return Receipt{}, false, pathError(txDir, err)
 	}
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer t.close()
 	if m, err := t.marker(); err != nil || m != Committed {
 		return Receipt{}, false, err
+	}
+	if err := t.sure(); err != nil {
+		return Receipt{}, true, err
 	}
 	if err := t.load(ctx); errors.Is(err, unix.ENOENT) {
 		return Receipt{}, true, fault.Errorf(fault.Conflict, "state.finished", "transaction %s is applied and being finished", id)

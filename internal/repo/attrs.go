@@ -74,6 +74,9 @@ func xattr(fd int, attr string) ([]byte, error) {
 // not become readable or unreadable for somebody by a patch.
 func dress(fd int, rel string, uid, gid int, attrs map[string][]byte, perm uint32) error {
 	refuse := func(what string, err error) error {
+		if errors.Is(err, unix.EIO) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			return pathError(rel, err)
+		}
 		return fault.Errorf(fault.Refused, "state.permission", "%s of %s cannot be kept: %v", what, quote(rel), err).With("path", rel)
 	}
 	var st unix.Stat_t

@@ -17,6 +17,7 @@ import (
 // displaced file after the exchange: both versions are then kept, until
 // Resolve. Finishing again changes nothing.
 func (w *Workspace) Finish(ctx context.Context, id string, attempt int) (err error) {
+	defer func() { err = answer(err) }()
 	if err := checkTx(id, attempt); err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (w *Workspace) Finish(ctx context.Context, id string, attempt int) (err err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer release()
 	t, err := w.reopen(id, attempt)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -32,13 +33,16 @@ func (w *Workspace) Finish(ctx context.Context, id string, attempt int) (err err
 	if err != nil {
 		return pathError(txDir, err)
 	}
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer t.close()
 	m, err := t.marker()
 	if err != nil {
 		return err
 	}
 	if m != Committed {
 		return fault.Errorf(fault.Conflict, "state.not_committed", "transaction %s, attempt %d, is not committed", id, attempt)
+	}
+	if err := t.sure(); err != nil {
+		return err
 	}
 	return t.finish(ctx)
 }
@@ -108,6 +112,7 @@ func (w *Workspace) putMissing(ctx context.Context, digest string, p place) erro
 // keep what now lies at its paths. What lies in its folder and is nowhere else
 // goes to the blob store and is returned.
 func (w *Workspace) Resolve(ctx context.Context, id string, attempt int) (kept []Kept, err error) {
+	defer func() { err = answer(err) }()
 	if err := checkTx(id, attempt); err != nil {
 		return nil, err
 	}
@@ -115,7 +120,7 @@ func (w *Workspace) Resolve(ctx context.Context, id string, attempt int) (kept [
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer release()
 	t, err := w.reopen(id, attempt)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, fault.Errorf(fault.NotFound, "transaction_not_found", "transaction %s, attempt %d, has no folder to be settled", id, attempt)
@@ -123,7 +128,7 @@ func (w *Workspace) Resolve(ctx context.Context, id string, attempt int) (kept [
 	if err != nil {
 		return nil, pathError(txDir, err)
 	}
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer t.close()
 	attention, err := t.has("attention")
 	if err != nil {
 		return nil, err

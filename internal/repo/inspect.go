@@ -26,7 +26,7 @@ func (w *Workspace) State(ctx context.Context, id string, attempt int, before, a
 	case err != nil:
 		return r, pathError(txDir, err)
 	default:
-		defer func() { err = errors.Join(err, t.close()) }()
+		defer t.close()
 		if r, err = t.report(ctx); err != nil {
 			return r, err
 		}

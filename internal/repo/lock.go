@@ -17,7 +17,7 @@ import (
 // acquire waits until nobody else in this process changes the workspace, and
 // takes the lock that keeps other processes out; the kernel frees it when a
 // process dies. One that another process holds is a fault state.locked.
-func (w *Workspace) acquire(ctx context.Context) (release func() error, err error) {
+func (w *Workspace) acquire(ctx context.Context) (release func(), err error) {
 	if w.o.Scratch != "" {
 		return nil, errors.New("repo: a workspace with a scratch folder is only looked at")
 	}
@@ -36,10 +36,9 @@ func (w *Workspace) acquire(ctx context.Context) (release func() error, err erro
 		<-w.busy
 		return nil, err
 	}
-	return func() error {
-		err := f.Close()
+	return func() {
+		_ = f.Close() // the descriptor is gone, whatever that answers, and the lock with it
 		<-w.busy
-		return err
 	}, nil
 }
 
@@ -50,7 +49,10 @@ func (w *Workspace) lockFile() (*calls.File, error) {
 		return nil, pathError(rel, err)
 	}
 	fd, err := calls.Openat(p.dir, p.name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err = errors.Join(err, p.close()); err != nil {
+	if err2 := p.close(); err == nil && err2 != nil {
+		err = errors.Join(err2, calls.Close(fd))
+	}
+	if err != nil {
 		return nil, pathError(rel, err)
 	}
 	f := calls.NewFile(fd, rel)
@@ -105,7 +107,9 @@ func (w *Workspace) still() error {
 	if err := calls.Fstat(w.at.fd(), &open); err != nil {
 		return err
 	}
-	if err := calls.Stat(w.root, &named); err != nil || open.Dev != named.Dev || open.Ino != named.Ino {
+	if err := calls.Stat(w.root, &named); err != nil && !gone(err) {
+		return pathError(w.root, err)
+	} else if err != nil || open.Dev != named.Dev || open.Ino != named.Ino {
 		return fault.Errorf(fault.Conflict, "workspace.moved", "%s is no longer the folder that was opened", w.root)
 	}
 	return nil

@@ -68,7 +68,7 @@ func (t *tx) moveOne(ctx context.Context, i int, op operation) error {
 	}
 	switch op.Kind {
 	case create:
-		err = t.w.placeNew(t.at(slot(i)), p)
+		err = t.placeNew(Moving, t.at(slot(i)), p)
 	case remove:
 		err = rename(p, t.at(slot(i)), 0) // the slot is ours and free
 	default:
@@ -112,14 +112,16 @@ func (t *tx) swapIn(i int, p place) error {
 	return rename(t.at(slot(i)), p, 0)
 }
 
-// placeNew moves a file to a name that must be free.
-func (w *Workspace) placeNew(from, to place) error {
-	if w.exchanges() {
+// placeNew moves a file to a name that must be free. Without the flag it has
+// both names for a moment.
+func (t *tx) placeNew(p Phase, from, to place) error {
+	if t.w.exchanges() {
 		return rename(from, to, unix.RENAME_NOREPLACE)
 	}
 	if err := link(from, to); err != nil {
 		return err
 	}
+	t.step(p, "linked", to.name)
 	return calls.Unlinkat(from.dir, from.name, 0)
 }
 

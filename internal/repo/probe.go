@@ -61,23 +61,36 @@ func (w *Workspace) tryRenames() (detail string, err error) {
 			return "", pathError(stateDir, err)
 		}
 	}
-	is := func(p place, want uint64) bool {
-		s, st, err := p.stat()
-		return err == nil && s.Kind == "file" && st.Ino == want
+	swapped := func() (bool, error) {
+		_, atA, errA := a.stat()
+		_, atB, errB := b.stat()
+		return atA.Ino == inode[b] && atB.Ino == inode[a], errors.Join(errA, errB)
 	}
-	if err := rename(a, b, unix.RENAME_EXCHANGE); err != nil {
+	switch err := rename(a, b, unix.RENAME_EXCHANGE); {
+	case err != nil && !unknownFlag(err):
+		return "", pathError(stateDir, err)
+	case err != nil:
 		return fmt.Sprintf("RENAME_EXCHANGE: %v", err), nil
 	}
-	if !is(a, inode[b]) || !is(b, inode[a]) {
-		return "RENAME_EXCHANGE does not exchange", nil
+	if ok, err := swapped(); err != nil || !ok {
+		return "RENAME_EXCHANGE does not exchange", pathError(stateDir, err)
 	}
-	if err := rename(a, b, unix.RENAME_NOREPLACE); !errors.Is(err, unix.EEXIST) {
+	switch err := rename(a, b, unix.RENAME_NOREPLACE); {
+	case err != nil && !errors.Is(err, unix.EEXIST) && !unknownFlag(err):
+		return "", pathError(stateDir, err)
+	case !errors.Is(err, unix.EEXIST):
 		return fmt.Sprintf("RENAME_NOREPLACE onto a file answers %v", err), nil
 	}
-	if !is(a, inode[b]) || !is(b, inode[a]) {
-		return "RENAME_NOREPLACE replaces", nil
+	if ok, err := swapped(); err != nil || !ok {
+		return "RENAME_NOREPLACE replaces", pathError(stateDir, err)
 	}
 	return "", nil
+}
+
+// unknownFlag says that a rename failed for want of its flag, and not because
+// the disk is full or broken: that says nothing about the flag.
+func unknownFlag(err error) bool {
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPERM)
 }
 
 // newFile makes an empty file and returns its inode.

@@ -14,11 +14,12 @@ import (
 // returned and left as they are: report each to the log, then call Finish.
 // It may be called at any time, and again.
 func (w *Workspace) Recover(ctx context.Context) (out []Recovered, err error) {
+	defer func() { err = answer(err) }()
 	release, err := w.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer release()
 	return w.settleAll(ctx)
 }
 
@@ -48,7 +49,8 @@ func (w *Workspace) settleAll(ctx context.Context) ([]Recovered, error) {
 			return out, pathError(txDir+"/"+f, err)
 		}
 		r, err := t.settle(ctx)
-		if err = errors.Join(err, t.close()); err != nil {
+		t.close()
+		if err != nil {
 			return out, err
 		}
 		out = append(out, r)
@@ -66,6 +68,9 @@ func (t *tx) settle(ctx context.Context) (Recovered, error) {
 	r.Marker = m
 	switch m {
 	case Committed:
+		if err := t.sure(); err != nil {
+			return r, err
+		}
 		notes, err := t.settled("attention")
 		r.Stuck, r.Kept = notes.Stuck, notes.Kept
 		return r, err
@@ -112,7 +117,8 @@ func (t *tx) settled(file string) (settlement, error) {
 }
 
 // Outcome returns what the transaction's marker says.
-func (w *Workspace) Outcome(id string, attempt int) (Marker, error) {
+func (w *Workspace) Outcome(id string, attempt int) (_ Marker, err error) {
+	defer func() { err = answer(err) }()
 	if err := checkTx(id, attempt); err != nil {
 		return None, err
 	}
@@ -123,6 +129,6 @@ func (w *Workspace) Outcome(id string, attempt int) (Marker, error) {
 	if err != nil {
 		return None, pathError(txDir, err)
 	}
-	m, err := t.marker()
-	return m, errors.Join(err, t.close())
+	defer t.close()
+	return t.marker()
 }

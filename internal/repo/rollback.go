@@ -16,8 +16,9 @@ import (
 
 // A settlement is what a rollback came to.
 type settlement struct {
-	Stuck []Stuck `json:"stuck,omitempty"`
-	Kept  []Kept  `json:"kept,omitempty"`
+	Stuck  []Stuck `json:"stuck,omitempty"`
+	Kept   []Kept  `json:"kept,omitempty"`
+	failed error   // why paths are stuck that only a failed call keeps from going back
 }
 
 // rollback brings every path back to its before-state, by what lies at the
@@ -33,6 +34,7 @@ func (t *tx) rollback(ctx context.Context) (settlement, error) {
 		}
 		why, err := t.back(ctx, i, op, &out)
 		if err != nil {
+			out.failed = errors.Join(out.failed, pathError(string(op.Path), err))
 			why = err.Error()
 		}
 		if why != "" {
@@ -124,6 +126,15 @@ const edited = "somebody changed it after it was applied; both versions are kept
 
 func (m moved) uncreate(ctx context.Context) (string, error) {
 	none := patch.Absent
+	if twice, err := m.linked(); err != nil {
+		return "", err
+	} else if twice { // both names are of one file: the path is the one that counts
+		m.t.step(Back, "unlink", string(m.op.Path))
+		if err := calls.Unlinkat(m.t.dir, slot(m.i), 0); err != nil {
+			return "", err
+		}
+		m.held = patch.State{Kind: none}
+	}
 	switch {
 	case m.held == m.op.After: // not moved
 		return "", nil
@@ -142,10 +153,21 @@ func (m moved) uncreate(ctx context.Context) (string, error) {
 	if err != nil || s == m.op.After || s.Kind == none {
 		return "", err
 	}
-	if err := m.t.w.placeNew(m.slot(), m.p); err != nil {
+	if err := m.t.placeNew(Back, m.slot(), m.p); err != nil {
 		return "", fmt.Errorf("changed while it was taken back; it lies in the transaction's folder: %w", err)
 	}
 	return edited, nil
+}
+
+// linked says whether the path and the slot are names of one file, as while it
+// is moved without NOREPLACE.
+func (m moved) linked() (bool, error) {
+	if !m.reachable || m.here != m.held || m.held.Kind == patch.Absent {
+		return false, nil
+	}
+	_, here, err := m.p.stat()
+	_, held, err2 := m.slot().stat()
+	return here.Dev == held.Dev && here.Ino == held.Ino, errors.Join(err, err2)
 }
 
 func (m moved) undelete(ctx context.Context) (string, error) {
@@ -160,7 +182,7 @@ func (m moved) undelete(ctx context.Context) (string, error) {
 		return "its folder is gone; the deleted version is kept", nil
 	}
 	m.t.step(Back, "put", string(m.op.Path))
-	err := m.t.w.placeNew(m.slot(), m.p)
+	err := m.t.placeNew(Back, m.slot(), m.p)
 	if errors.Is(err, unix.EEXIST) {
 		return "something else lies there now; the deleted version is kept", nil
 	}

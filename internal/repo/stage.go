@@ -110,7 +110,10 @@ func (w *Workspace) image(rel string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	r, err := p.image()
-	return r, errors.Join(err, p.close())
+	if err2 := p.close(); err == nil && err2 != nil {
+		err = errors.Join(err2, r.Close())
+	}
+	return r, err
 }
 
 func (p place) image() (io.ReadCloser, error) {

@@ -74,7 +74,9 @@ func (w *Workspace) reopen(id string, attempt int) (*tx, error) {
 	return &tx{w: w, id: id, attempt: attempt, dir: fd}, nil
 }
 
-func (t *tx) close() error { return calls.Close(t.dir) }
+// close ends the use of the folder. What that answers says nothing about what
+// was written: each file was closed and synced before.
+func (t *tx) close() { _ = calls.Close(t.dir) }
 
 func (t *tx) at(name string) place { return place{t.dir, name} }
 
@@ -186,6 +188,7 @@ func (t *tx) clear() error {
 	if err != nil {
 		return err
 	}
+	delete(t.w.durable, t.name())
 	t.step(Finish, "rmdir", "")
 	return errors.Join(calls.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR), calls.Fsync(p.dir, txDir), p.close())
 }

@@ -32,13 +32,14 @@ type Workspace struct {
 	format                   string    // "sha1" or "sha256"
 	settings                 []setting // besides the hardened ones, of every call
 
-	tmp   *calls.File   // locked while the workspace is open: then a private index may be a live one
-	busy  chan struct{} // holds one token: of whoever writes
-	moves sync.RWMutex  // held by whoever moves files, and shared by whoever reads several that belong together
-	probe sync.Mutex
-	exact *bool // what the probe found out about renameat2
-	links linkCache
-	lax   bool // only in tests, as their control: staged files are not synced
+	tmp     *calls.File   // locked while the workspace is open: then a private index may be a live one
+	busy    chan struct{} // holds one token: of whoever writes
+	moves   sync.RWMutex  // held by whoever moves files, and shared by whoever reads several that belong together
+	probe   sync.Mutex
+	exact   *bool // what the probe found out about renameat2
+	links   linkCache
+	durable map[string]bool // attempts whose marker this process knows to be on the disk; of whoever writes
+	lax     bool            // only in tests, as their control: staged files are not synced
 }
 
 func (o Options) withDefaults() Options {
@@ -79,7 +80,7 @@ func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), reserved: slices.Clone(o.Reserved)}
+	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), durable: map[string]bool{}, reserved: slices.Clone(o.Reserved)}
 	err = w.findGit(ctx)
 	if err == nil && w.o.Scratch == "" {
 		if err = w.makeState(); err == nil {
