@@ -8,6 +8,7 @@
 package calls
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -117,12 +118,19 @@ func Rename(from, to string) error {
 	return try("rename", to, func() error { return unix.Rename(from, to) })
 }
 
+// ErrFlagsIgnored, injected, makes a renameat2 do what it does on a file system
+// that takes its flags and ignores them.
+var ErrFlagsIgnored = errors.New("the flags are ignored")
+
 // Renameat is renameat(2), or renameat2(2) where there are flags.
 func Renameat(fromDir int, from string, toDir int, to string, flags uint) error {
-	if flags == 0 {
-		return try("renameat", to, func() error { return unix.Renameat(fromDir, from, toDir, to) })
+	if flags != 0 {
+		err := try("renameat2", to, func() error { return unix.Renameat2(fromDir, from, toDir, to, flags) })
+		if err != ErrFlagsIgnored {
+			return err
+		}
 	}
-	return try("renameat2", to, func() error { return unix.Renameat2(fromDir, from, toDir, to, flags) })
+	return try("renameat", to, func() error { return unix.Renameat(fromDir, from, toDir, to) })
 }
 
 // Linkat is linkat(2) without flags.

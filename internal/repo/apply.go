@@ -42,7 +42,9 @@ func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (
 	if err != nil {
 		return Receipt{}, err
 	}
-	j.Aside = !w.exchanges()
+	if j.Aside = !w.exchanges(); j.Aside {
+		j.notes = append(j.notes, Note{"", NoAtomicDetect})
+	}
 	t, err := w.begin(id, attempt)
 	if err != nil {
 		return Receipt{}, err

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"roundtable/internal/blob"
+	"roundtable/internal/calls"
 	"roundtable/internal/patch"
 	"roundtable/internal/repo"
 )
@@ -22,6 +23,7 @@ type job struct {
 	Root, Blobs string
 	Apply       []patch.Change // apply, then finish; else recover, then finish what is committed
 	KillAt      int            // the step, from 1, before which the process kills itself; 0 is never
+	KillCall    int            // instead: the system call
 	StopAt      int            // the step before which it stops itself, and waits to be killed
 	Lax         bool           // without syncing staged files
 	KillMove    string         // instead: before the file of this path is moved
@@ -82,6 +84,14 @@ func (j job) do() error {
 	if j.Aside {
 		w.ForgetExchange()
 	}
+	made := 0
+	calls.Inject(func(calls.Call) error {
+		if made++; made == j.KillCall {
+			err := syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			panic(fmt.Sprint("still alive: ", err))
+		}
+		return nil
+	})
 	if j.Apply != nil {
 		_, err = w.Apply(ctx, "TX-K", 1, repo.Plan{Changes: j.Apply})
 		return errors.Join(err, w.Finish(ctx, "TX-K", 1))
@@ -198,27 +208,34 @@ func (k killing) settled(t *testing.T, what string) string {
 	return s
 }
 
+// every is how far apart the cases of a test are: 1 in the long run.
+func every(n int) int {
+	if os.Getenv("ROUNDTABLE_LONG") != "" {
+		return 1
+	}
+	return n
+}
+
+// A process is killed before each system call of an apply and of its finish.
 func TestKilledApply(t *testing.T) {
 	for _, aside := range []bool{false, true} {
 		ended := map[string]int{}
-		stride := 4
-		if os.Getenv("ROUNDTABLE_LONG") != "" {
-			stride = 1
-		}
 		n := 1
-		for ; ; n += stride {
+		for ; ; n += every(13) {
 			k := newKilling(t, aside)
-			if killed, _ := k.apply(n).run(t); !killed {
+			j := k.apply(0)
+			j.KillCall = n
+			if killed, _ := j.run(t); !killed {
 				break
 			}
 			k.recovery(0).run(t)
-			ended[k.settled(t, fmt.Sprint("killed before step ", n))]++
+			ended[k.settled(t, fmt.Sprint("killed before call ", n))]++
 			if n%10 == 0 {
 				k.recovery(0).run(t) // again: nothing to do
 				k.settled(t, "recovered twice")
 			}
 		}
-		t.Logf("%d steps: %v", n-1, ended)
+		t.Logf("%d calls: %v", n-1, ended)
 		if ended["before"] == 0 || ended["after"] == 0 {
 			t.Errorf("the kills did not reach both sides of the marker: %v", ended)
 		}
@@ -243,15 +260,32 @@ func TestKilledApplyWithoutRecovery(t *testing.T) {
 	}
 }
 
-func TestKilledRecovery(t *testing.T) {
-	strideN, strideM := 17, 9
-	if os.Getenv("ROUNDTABLE_LONG") != "" {
-		strideN, strideM = 1, 1
-	}
+// A process is killed before each system call of a recovery, of what others
+// leave that die at telling steps.
+func TestKilledRecoveryAtCalls(t *testing.T) {
 	kills := 0
-	for n := 10; ; n += strideN {
+	for i, at := range deaths {
 		more := true
-		for m := 1; more; m += strideM {
+		for m := 1; more; m += every(29) {
+			k := newKilling(t, (i+m)%2 == 1)
+			k.dead(t, at)
+			j := k.recovery(0)
+			j.KillCall = m
+			more, _ = j.run(t)
+			k.recovery(0).run(t)
+			k.settled(t, fmt.Sprintf("killed before call %d of the recovery from death %d", m, i))
+			kills++
+		}
+	}
+	t.Logf("%d kills in recovery", kills)
+}
+
+// A process is killed at each step, and the next at each step of its recovery.
+func TestKilledRecovery(t *testing.T) {
+	kills := 0
+	for n := 10; ; n += every(17) {
+		more := true
+		for m := 1; more; m += every(9) {
 			k := newKilling(t, n%4 == 3)
 			if killed, _ := k.apply(n).run(t); !killed {
 				t.Logf("%d kills in recovery", kills)

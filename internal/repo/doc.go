@@ -109,6 +109,11 @@ type Note struct {
 	Note string `json:"note"` // such as "hardlink_broken"
 }
 
+// NoAtomicDetect is the note of an apply on a file system that cannot exchange
+// two files: one that somebody else puts in the place of another, in the
+// moment of its replacement, may be lost. It has no path.
+const NoAtomicDetect = "no_atomic_detect"
+
 // A Marker is what a transaction's folder says about its outcome.
 type Marker string
 

@@ -33,10 +33,9 @@ func (w *Workspace) Probe(ctx context.Context) (ProbeResult, error) {
 			return r, err
 		}
 		exact := detail == ""
-		w.exact = &exact
-		r.Detail = detail
+		w.exact, w.inexact = &exact, detail
 	}
-	r.AtomicDetect = *w.exact
+	r.AtomicDetect, r.Detail = *w.exact, w.inexact
 	return r, nil
 }
 

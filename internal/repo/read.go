@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 )
@@ -59,6 +61,8 @@ func (p place) part(ctx context.Context, offset, limit int64) (FileRead, error) 
 		to := min(from+limit, int64(len(text)))
 		s := patch.State{Kind: patch.Symlink, Mode: "120000", Size: int64(len(text))}
 		return FileRead{State: s, Data: text[from:to], Truncated: to < int64(len(text))}, nil
+	} else if !errors.Is(err, unix.EINVAL) { // which is: no link
+		return FileRead{}, err
 	}
 	f, st, err := p.openFile()
 	if err != nil {

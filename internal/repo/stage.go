@@ -119,6 +119,8 @@ func (w *Workspace) image(rel string) (io.ReadCloser, error) {
 func (p place) image() (io.ReadCloser, error) {
 	if text, err := p.readlink(); err == nil {
 		return io.NopCloser(bytes.NewReader(text)), nil
+	} else if !errors.Is(err, unix.EINVAL) { // which is: no link
+		return nil, err
 	}
 	f, _, err := p.openFile()
 	if err != nil {

@@ -36,7 +36,8 @@ type Workspace struct {
 	busy    chan struct{} // holds one token: of whoever writes
 	moves   sync.RWMutex  // held by whoever moves files, and shared by whoever reads several that belong together
 	probe   sync.Mutex
-	exact   *bool // what the probe found out about renameat2
+	exact   *bool  // what the probe found out about renameat2
+	inexact string // what it does wrong
 	links   linkCache
 	durable map[string]bool // attempts whose marker this process knows to be on the disk; of whoever writes
 	lax     bool            // only in tests, as their control: staged files are not synced
