@@ -137,6 +137,9 @@ func (h *Handler) decide(ctx context.Context, by Caller, c Command, digest []byt
 	if err != nil {
 		return b, err
 	}
+	if happened, err = u.follow(ctx, happened); err != nil {
+		return b, err
+	}
 	for i := range happened {
 		happened[i] = redacted(happened[i])
 	}

@@ -17,6 +17,7 @@ var aggregates = map[string]func(events.Payload){
 	"proposal":    func(e events.Payload) { Proposal{}.Evolve(e) },
 	"approval":    func(e events.Payload) { Approval{}.Evolve(e) },
 	"transaction": func(e events.Payload) { Transaction{}.Evolve(e) },
+	"tree":        func(e events.Payload) { Tree{}.Evolve(e) },
 	"test_run":    func(e events.Payload) { TestRun{}.Evolve(e) },
 }
 

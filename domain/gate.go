@@ -179,10 +179,10 @@ func votesGate(f Facts) Gate {
 		g.Status = "failed"
 		g.Needs = append(g.Needs, "those who object vote again, on a revision that answers them")
 		g.Next = append(g.Next, attach(p, "answer the objections"))
-	case approvals >= f.Policy.Approvals:
+	case len(approvals) >= f.Policy.Approvals:
 		g.Status = "passed"
 	default:
-		g.Because = append(g.Because, fmt.Sprintf("%d of %d needed approvals", approvals, f.Policy.Approvals))
+		g.Because = append(g.Because, fmt.Sprintf("%d of %d needed approvals", len(approvals), f.Policy.Approvals))
 		g.Needs = append(g.Needs, "an eligible reviewer who is no author approves: a person, or an agent of another owner")
 		g.Next = append(g.Next, fault.Step{Op: "vote.cast", Args: map[string]any{"proposal_id": p.ID, "vote": "approve", "revision": p.Current().Number}, Who: "reviewer", Why: "the revision needs an approving vote"})
 	}
@@ -191,8 +191,8 @@ func votesGate(f Facts) Gate {
 
 // tally counts the newest vote of each voter. Approvals count on the newest
 // revision only and once for each owner; objections stand until their voter
-// votes again.
-func tally(f Facts, g *Gate) (approvals, objections, vetoes int) {
+// votes again. The approvals are the votes' ids.
+func tally(f Facts, g *Gate) (approvals []string, objections, vetoes int) {
 	p := f.Proposal
 	owners := map[string]bool{}
 	for _, v := range currentVotes(p.Votes) {
@@ -211,7 +211,7 @@ func tally(f Facts, g *Gate) (approvals, objections, vetoes int) {
 			note += ", which is stale"
 		case v.Choice != "abstain" && !owners[f.Directory.OwnerOf(who)]:
 			owners[f.Directory.OwnerOf(who)] = true
-			approvals++
+			approvals = append(approvals, v.Vote)
 		case v.Choice != "abstain":
 			note += ", which counts once with others of the same owner"
 		}
@@ -234,10 +234,7 @@ func approvalGate(f Facts) Gate {
 	p := f.Proposal
 	risk, why := EffectiveRisk(p, f.Policy)
 	g := Gate{Gate: "human_approval", Because: []string{fmt.Sprintf("the risk is %s: %s", risk, why)}}
-	latest := map[string]events.ApprovalDecided{} // by person, whichever request it answers
-	for _, d := range p.Decisions {
-		latest[d.By] = d
-	}
+	latest := decisions(p)
 	approved, open := 0, ""
 	for _, who := range slices.Sorted(maps.Keys(latest)) {
 		d := latest[who]
@@ -245,7 +242,7 @@ func approvalGate(f Facts) Gate {
 		g.Because = append(g.Because, fmt.Sprintf("%s: %s on revision %d", person.Name, d.Verdict, d.Revision))
 		switch {
 		case person.Kind != auth.Human || slices.Contains(p.Authors(), who):
-		case d.Verdict == "approved" && d.Revision == p.Current().Number:
+		case approves(p, d):
 			approved++
 		case d.Verdict == "rejected" || d.Verdict == "changes_requested":
 			g.Status = "failed"
@@ -269,6 +266,20 @@ func approvalGate(f Facts) Gate {
 		g.Next = approvalSteps(p, open)
 	}
 	return g
+}
+
+// decisions returns the newest decision of each person, whichever request it
+// answers.
+func decisions(p Proposal) map[string]events.ApprovalDecided {
+	latest := map[string]events.ApprovalDecided{}
+	for _, d := range p.Decisions {
+		latest[d.By] = d
+	}
+	return latest
+}
+
+func approves(p Proposal, d events.ApprovalDecided) bool {
+	return d.Verdict == "approved" && d.Revision == p.Current().Number
 }
 
 func approvalSteps(p Proposal, open string) []fault.Step {

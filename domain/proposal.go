@@ -70,7 +70,7 @@ func (p Proposal) Evolve(e events.Payload) Proposal {
 		p.Status = Withdrawn
 	case events.ProposalTransactionOpened:
 		p.Transaction, p.Busy = e.Transaction, true
-	case events.ProposalTransactionFailed:
+	case events.ProposalTransactionFailed, events.ProposalTransactionCancelled:
 		p.Busy = false
 	case events.ProposalAccepted:
 		p.Status, p.Busy = Accepted, false

@@ -52,7 +52,7 @@ func TestTransitions(t *testing.T) {
 		"vote": func(p Proposal) ([]events.Payload, error) {
 			return p.Vote(events.VoteCast{Choice: "approve", Reason: "fine"}, people.Principals["rob"], people, applying)
 		},
-		"open": func(p Proposal) ([]events.Payload, error) { return p.Open("TX", "bob", noon) },
+		"open": func(p Proposal) ([]events.Payload, error) { return p.Open("TX", Asker{ID: "bob", Now: noon}, Tree{}) },
 	}
 	allowed := map[string]string{
 		Pending: "request attach reject withdraw vote open", InReview: "request attach reject withdraw vote open",

@@ -32,13 +32,19 @@ func testsGate(f Facts) Gate {
 	return g
 }
 
-// testStatus says how one command stands on the candidate tree. A run that
-// ended without a word on the tree (error, cancelled, interrupted) says
-// nothing; a later pass answers one that ran out of time.
-func testStatus(f Facts, command string) (status, why string) {
+// passedTest returns the newest verified pass of a command on the candidate
+// tree.
+func passedTest(f Facts, command string) (events.ProposalTested, bool) {
+	found, _ := ended(f, command)
+	return found[Passed], found[Passed].TestRun != ""
+}
+
+// ended returns the newest run of each state of a command on the candidate
+// tree; a pass that is not isolated enough is "weak". elsewhere is a tree that
+// it ran on too.
+func ended(f Facts, command string) (found map[string]events.ProposalTested, elsewhere string) {
 	p := f.Proposal
-	found := map[string]events.ProposalTested{} // the newest of each state, on this tree
-	elsewhere := ""
+	found = map[string]events.ProposalTested{}
 	for _, t := range p.Tests {
 		switch {
 		case t.Command != command || t.Revision != p.Current().Number:
@@ -50,6 +56,15 @@ func testStatus(f Facts, command string) (status, why string) {
 			found[t.State] = t
 		}
 	}
+	return found, elsewhere
+}
+
+// testStatus says how one command stands on the candidate tree. A run that
+// ended without a word on the tree (error, cancelled, interrupted) says
+// nothing; a later pass answers one that ran out of time.
+func testStatus(f Facts, command string) (status, why string) {
+	p := f.Proposal
+	found, elsewhere := ended(f, command)
 	has := func(state string) bool { return found[state].TestRun != "" }
 	said := func(state, how string) string { return found[state].TestRun + " " + how }
 	switch {

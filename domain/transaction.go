@@ -9,30 +9,40 @@ import (
 
 // The states of a transaction.
 const (
-	TxPending  = "pending"
-	TxStaged   = "staged"
-	TxApplying = "applying"
-	TxApplied  = "applied"
-	TxFailed   = "failed"
+	TxPending   = "pending"
+	TxStaged    = "staged"
+	TxApplying  = "applying"
+	TxApplied   = "applied"
+	TxFailed    = "failed"
+	TxCancelled = "cancelled"
 )
 
+// NeedsAttention is the code of a failure that leaves paths to a person.
+const NeedsAttention = "state.needs_attention"
+
 // A Transaction is the applying of one revision to the repository. The zero
-// value is none.
+// value is none. It is pending while it waits behind another of its workspace:
+// see Tree.
 //
 //	pending ──stage──▶ staged ──apply──▶ applying ──▶ applied
-//	                                         └──────▶ failed
+//	   ▲ ▲◀──apply, and another has the turn─┘ └──────▶ failed ◀─ pending, staged: gates, stale revision
+//	   └──────────────────retry────────────────────────┘
+//	pending, staged, failed ──cancel──▶ cancelled
 type Transaction struct {
 	ID, Workspace, Proposal, State string
 	Revision                       int
 	PatchDigest                    string
 	Attempt                        int
 	Request                        events.TransactionApplyRequested // of the newest attempt
+	Wish                           events.TransactionApplyQueued    // an apply that waits for the turn; zero if none was asked for
 	Files                          []events.ChangedPath             // once applied
 	AfterPaths                     string
 	Compensates                    string
 	Compensation                   string // the open proposal that takes it back
 	CompensatedBy                  string
 	Failure                        events.TransactionFailed
+	Resolving                      events.TransactionResolveRequested // that has not ended; zero if there is none
+	Resolved                       events.TransactionResolved         // of the newest attempt
 }
 
 // Evolve returns t after e has happened.
@@ -43,14 +53,27 @@ func (t Transaction) Evolve(e events.Payload) Transaction {
 			PatchDigest: e.PatchDigest, Compensates: e.Compensates}
 	case events.TransactionStaged:
 		t.State = TxStaged
+	case events.TransactionApplyQueued:
+		t.State, t.Wish = TxPending, e
 	case events.TransactionApplyRequested:
 		t.State, t.Attempt, t.Request = TxApplying, e.Attempt, e
+		t.Wish, t.Resolved = events.TransactionApplyQueued{}, events.TransactionResolved{}
 	case events.TransactionPhaseCompleted:
 		// shown, and nothing is decided by it
 	case events.TransactionApplied:
 		t.State, t.Files, t.AfterPaths = TxApplied, e.Files, e.AfterPaths
 	case events.TransactionFailed:
-		t.State, t.Failure = TxFailed, e
+		t.State, t.Failure, t.Wish = TxFailed, e, events.TransactionApplyQueued{}
+	case events.TransactionRetried:
+		t.State, t.Failure = TxPending, events.TransactionFailed{}
+	case events.TransactionCancelled:
+		t.State, t.Wish = TxCancelled, events.TransactionApplyQueued{}
+	case events.TransactionResolveRequested:
+		t.Resolving = e
+	case events.TransactionResolved:
+		t.Resolving, t.Resolved = events.TransactionResolveRequested{}, e
+	case events.TransactionResolveFailed:
+		t.Resolving = events.TransactionResolveRequested{}
 	case events.TransactionCompensated:
 		t.CompensatedBy = e.By
 	case events.TransactionCompensationProposed:
@@ -70,11 +93,25 @@ func (t Transaction) In(workspace, id string) error {
 	return nil
 }
 
-// Done reports whether t has come to its end.
-func (t Transaction) Done() bool { return t.State == TxApplied || t.State == TxFailed }
+// Done reports whether t has come to its end, but for a retry.
+func (t Transaction) Done() bool {
+	return t.State == TxApplied || t.State == TxFailed || t.State == TxCancelled
+}
 
-// Open starts and stages the applying of p's newest revision.
-func (p Proposal) Open(id, by string, now time.Time) ([]events.Payload, error) {
+// Stuck reports whether paths of t wait for a person.
+func (t Transaction) Stuck() bool {
+	return t.State == TxFailed && t.Failure.Code == NeedsAttention && t.Resolved.Transaction == ""
+}
+
+// An Asker is whoever wants something of a transaction, and why.
+type Asker struct {
+	ID, Request, Reason string
+	Now                 time.Time
+}
+
+// Open starts the applying of p's newest revision, and stages it if nobody is
+// before it.
+func (p Proposal) Open(id string, by Asker, tree Tree) ([]events.Payload, error) {
 	switch {
 	case p.Terminal():
 		return nil, p.illegal("transaction.open", "it has come to its end")
@@ -82,51 +119,174 @@ func (p Proposal) Open(id, by string, now time.Time) ([]events.Payload, error) {
 		return nil, p.busy()
 	}
 	r := p.Current()
-	return []events.Payload{
+	t := Transaction{ID: id, Workspace: p.Workspace}
+	return append([]events.Payload{
 		events.TransactionOpened{Transaction: id, Workspace: p.Workspace, Proposal: p.ID, Revision: r.Number, PatchDigest: r.PatchDigest,
-			PathsDigest: r.Base.PathsDigest, Compensates: p.Compensates, By: by},
+			PathsDigest: r.Base.PathsDigest, Compensates: p.Compensates, By: by.ID, Before: r.Base.Paths},
 		events.ProposalTransactionOpened{Proposal: p.ID, Transaction: id, Revision: r.Number},
-		events.TransactionStaged{Transaction: id, By: by},
-		stagePhase(id, by, now),
-	}, nil
+	}, t.begin(by, tree)...), nil
 }
 
-// Stage makes t ready. Repeating it changes nothing.
-func (t Transaction) Stage(by string, now time.Time) ([]events.Payload, error) {
-	switch t.State {
-	case TxPending:
-		return []events.Payload{events.TransactionStaged{Transaction: t.ID, By: by}, stagePhase(t.ID, by, now)}, nil
-	case TxStaged:
-		return nil, nil
+// begin stages t, or puts it in the line.
+func (t Transaction) begin(by Asker, tree Tree) []events.Payload {
+	if tree.Free(t.ID) {
+		return t.staged(by)
 	}
-	return nil, t.illegal("transaction.stage")
+	return tree.queue(t)
 }
 
-func stagePhase(id, by string, now time.Time) events.Payload {
-	return events.TransactionPhaseCompleted{Transaction: id, Phase: "stage", Status: "completed", Actor: by, StartedAt: now, EndedAt: now}
+// staged makes t ready.
+func (t Transaction) staged(by Asker) []events.Payload {
+	return []events.Payload{
+		events.TransactionStaged{Transaction: t.ID, By: by.ID},
+		events.TransactionPhaseCompleted{Transaction: t.ID, Attempt: t.Attempt + 1, Phase: "stage", Status: "completed", Actor: by.ID, Reason: by.Reason,
+			Request: by.Request, Inputs: map[string]any{"revision": t.Revision, "patch_digest": t.PatchDigest}, StartedAt: by.Now, EndedAt: by.Now},
+	}
 }
 
-// Apply asks for the next attempt, on gates that all passed and the claims
-// that authorize it. Repeating it changes nothing.
-func (t Transaction) Apply(e events.TransactionApplyRequested, p Proposal) ([]events.Payload, error) {
-	if err := text("reason", e.Reason, MaxReason, false); err != nil {
-		return nil, err
+// Stage makes t ready, once nobody is before it. Repeating it changes nothing.
+func (t Transaction) Stage(by Asker, tree Tree) ([]events.Payload, error) {
+	switch {
+	case t.State == TxStaged:
+		return nil, nil
+	case t.State != TxPending:
+		return nil, t.illegal("transaction.stage")
+	case !tree.Free(t.ID):
+		return nil, t.waits(tree)
+	}
+	return t.staged(by), nil
+}
+
+func (t Transaction) waits(tree Tree) error {
+	before := tree.Behind(t.ID)
+	return fault.Errorf(fault.Conflict, "transaction_waits", "%s waits behind %s; it is staged by itself when its turn comes", t.ID, before).
+		With("state", t.State).With("behind", before).With("allowed", allowedTx[TxPending]).
+		Then("transaction.get", map[string]any{"transaction_id": before}, "you", "see how far the one before it is")
+}
+
+// Ask wants t applied. Where it has the turn, now is true and the gates are to
+// be judged; else the wish is kept until the turn comes. Repeating it changes
+// nothing.
+func (t Transaction) Ask(by Asker, tree Tree) (out []events.Payload, now bool, err error) {
+	if err := text("reason", by.Reason, MaxReason, false); err != nil {
+		return nil, false, err
 	}
 	switch {
 	case t.State == TxApplying || t.State == TxApplied:
-		return nil, nil
-	case t.State != TxStaged:
-		return nil, t.illegal("transaction.apply")
-	case t.Revision != p.Current().Number:
-		return []events.Payload{
-			events.TransactionFailed{Transaction: t.ID, Proposal: p.ID, Attempt: t.Attempt, Code: "stale_revision", Detail: "the proposal has a newer revision"},
-			events.ProposalTransactionFailed{Proposal: p.ID, Transaction: t.ID, Code: "stale_revision"},
-		}, nil
+		return nil, false, nil
+	case t.State != TxStaged && t.State != TxPending:
+		return nil, false, t.illegal("transaction.apply")
+	case tree.Free(t.ID):
+		return nil, true, nil
+	case t.State == TxPending && t.Wish.By != "":
+		return nil, false, nil
 	}
+	wish := events.TransactionApplyQueued{Transaction: t.ID, By: by.ID, Reason: by.Reason, Request: by.Request}
+	return append([]events.Payload{wish}, tree.queue(t)...), false, nil
+}
+
+// Apply begins the next attempt of t, whose turn it is, on gates that all
+// passed and the claims that authorize it.
+func (t Transaction) Apply(e events.TransactionApplyRequested, p Proposal, by Asker) []events.Payload {
 	r := p.Current()
 	e.Transaction, e.Workspace, e.Proposal, e.Revision, e.Attempt = t.ID, t.Workspace, p.ID, r.Number, t.Attempt+1
 	e.PatchDigest, e.PathsDigest = r.PatchDigest, r.Base.PathsDigest
-	return []events.Payload{e}, nil
+	e.By, e.Reason, e.Request = by.ID, by.Reason, by.Request
+	if t.State == TxPending {
+		return append(t.staged(by), e)
+	}
+	return []events.Payload{e}
+}
+
+// Turn says what the service does with t when its turn comes: one that nobody
+// asked to apply is staged; of the others the wish is returned, to be judged.
+// One that no longer waits only leaves the line.
+func (t Transaction) Turn(tree Tree, now time.Time) (out []events.Payload, wish *Asker) {
+	switch {
+	case t.State != TxPending:
+		return []events.Payload{events.WorkspaceTransactionUnqueued{Workspace: t.Workspace, Transaction: t.ID, Cause: t.State}}, nil
+	case t.Wish.By == "":
+		return t.staged(Asker{ID: events.System, Now: now}), nil
+	}
+	return nil, &Asker{ID: t.Wish.By, Request: t.Wish.Request, Reason: t.Wish.Reason, Now: now}
+}
+
+// Unmet ends t, whose turn has come and which may not be applied, as f says.
+func (t Transaction) Unmet(f *fault.Error) []events.Payload {
+	paths, _ := f.Context["paths"].([]string)
+	return []events.Payload{
+		events.TransactionFailed{Transaction: t.ID, Proposal: t.Proposal, Attempt: t.Attempt, Code: f.Code, Detail: f.Detail, Paths: paths},
+		events.ProposalTransactionFailed{Proposal: t.Proposal, Transaction: t.ID, Code: f.Code},
+	}
+}
+
+// Retry opens t again after a failure. Repeating it changes nothing.
+func (t Transaction) Retry(by Asker, p Proposal, tree Tree) ([]events.Payload, error) {
+	if err := text("reason", by.Reason, MaxReason, false); err != nil {
+		return nil, err
+	}
+	switch {
+	case t.State == TxPending || t.State == TxStaged:
+		return nil, nil
+	case t.State != TxFailed:
+		return nil, t.illegal("transaction.retry")
+	case t.Stuck():
+		return nil, t.stuck("transaction.retry")
+	case p.Terminal():
+		return nil, p.illegal("transaction.retry", "it has come to its end")
+	case p.Busy:
+		return nil, p.busy()
+	case t.Revision != p.Current().Number:
+		return nil, p.stale(t.Revision).(*fault.Error).
+			Then("patch.apply", map[string]any{"proposal_id": p.ID}, "orchestrator", "apply the newest revision by a transaction of its own")
+	}
+	return append([]events.Payload{
+		events.TransactionRetried{Transaction: t.ID, Proposal: p.ID, Revision: t.Revision, By: by.ID, Reason: by.Reason, Request: by.Request},
+		events.ProposalTransactionOpened{Proposal: p.ID, Transaction: t.ID, Revision: t.Revision},
+	}, t.begin(by, tree)...), nil
+}
+
+// Cancel ends t for good, before it changes anything. Repeating it changes
+// nothing.
+func (t Transaction) Cancel(by Asker, p Proposal) ([]events.Payload, error) {
+	if err := text("reason", by.Reason, MaxReason, false); err != nil {
+		return nil, err
+	}
+	switch {
+	case t.State == TxCancelled:
+		return nil, nil
+	case t.State == TxApplying || t.State == TxApplied:
+		return nil, t.illegal("transaction.cancel")
+	case t.Stuck():
+		return nil, t.stuck("transaction.cancel")
+	}
+	out := []events.Payload{events.TransactionCancelled{Transaction: t.ID, Proposal: p.ID, By: by.ID, Reason: by.Reason, Request: by.Request}}
+	if p.Busy && p.Transaction == t.ID {
+		out = append(out, events.ProposalTransactionCancelled{Proposal: p.ID, Transaction: t.ID})
+	}
+	return out, nil
+}
+
+// Resolve wants what now lies at the paths of t to stay, by a person's word.
+// Repeating it changes nothing.
+func (t Transaction) Resolve(by Asker) ([]events.Payload, error) {
+	switch err := text("reason", by.Reason, MaxReason, true); {
+	case err != nil:
+		return nil, err
+	case t.Resolving.Transaction != "" || t.Resolved.Transaction != "":
+		return nil, nil
+	case !t.Stuck() && t.State != TxApplied:
+		return nil, t.illegal("transaction.resolve")
+	}
+	return []events.Payload{events.TransactionResolveRequested{Transaction: t.ID, Workspace: t.Workspace, Attempt: t.Attempt, By: by.ID, Reason: by.Reason, Request: by.Request}}, nil
+}
+
+// RecordResolved takes the word on how the resolving that was asked for ended.
+func (t Transaction) RecordResolved(e events.Payload) []events.Payload {
+	if t.Resolving.Transaction == "" {
+		return nil
+	}
+	return []events.Payload{e}
 }
 
 // RecordApplied takes the word that the repository holds the change; of, if
@@ -169,14 +329,28 @@ func (t Transaction) Compensate() error {
 	return nil
 }
 
+// allowedTx lists what may be asked of a transaction in a state.
 var allowedTx = map[string][]string{
-	TxPending: {"transaction.stage"},
-	TxStaged:  {"transaction.apply"},
-	TxApplied: {"transaction.compensate"},
+	TxPending:   {"transaction.apply", "transaction.cancel"},
+	TxStaged:    {"transaction.apply", "transaction.cancel"},
+	TxApplying:  {},
+	TxApplied:   {"transaction.compensate"},
+	TxFailed:    {"transaction.retry", "transaction.cancel"},
+	TxCancelled: {},
 }
 
 func (t Transaction) illegal(op string) error {
+	allowed := allowedTx[t.State]
+	if t.Stuck() {
+		allowed = []string{"transaction.resolve"}
+	}
 	return fault.Errorf(fault.Conflict, "illegal_transaction_transition", "%s is not possible while %s is %s", op, t.ID, t.State).
-		With("state", t.State).With("allowed", append([]string{}, allowedTx[t.State]...)).
+		With("state", t.State).With("allowed", allowed).
 		Then("transaction.recovery", map[string]any{"transaction_id": t.ID}, "you", "see what lies in the repository and what can be done")
+}
+
+func (t Transaction) stuck(op string) error {
+	return fault.Errorf(fault.Conflict, NeedsAttention, "%s is not possible while paths of %s wait for a person: both versions are kept", op, t.ID).
+		With("state", t.State).With("allowed", []string{"transaction.resolve"}).With("paths", t.Failure.Paths).
+		Then("transaction.resolve", map[string]any{"transaction_id": t.ID}, "operator", "keep what now lies at the paths")
 }

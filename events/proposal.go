@@ -106,6 +106,13 @@ type ProposalTransactionFailed struct {
 	Code        string `json:"code"`
 }
 
+// ProposalTransactionCancelled means: a person ended the transaction before it
+// changed anything; the proposal may be applied by another.
+type ProposalTransactionCancelled struct {
+	Proposal    string `json:"proposal_id"`
+	Transaction string `json:"transaction_id"`
+}
+
 // ProposalAccepted means: the change is in the repository.
 type ProposalAccepted struct {
 	Proposal    string `json:"proposal_id"`
@@ -145,6 +152,9 @@ func (e ProposalRejected) Stream() Stream          { return ProposalStream(e.Pro
 func (e ProposalWithdrawn) Stream() Stream         { return ProposalStream(e.Proposal) }
 func (e ProposalTransactionOpened) Stream() Stream { return ProposalStream(e.Proposal) }
 func (e ProposalTransactionFailed) Stream() Stream { return ProposalStream(e.Proposal) }
-func (e ProposalAccepted) Stream() Stream          { return ProposalStream(e.Proposal) }
-func (e ProposalTestRequested) Stream() Stream     { return ProposalStream(e.Proposal) }
-func (e ProposalTested) Stream() Stream            { return ProposalStream(e.Proposal) }
+func (e ProposalTransactionCancelled) Stream() Stream {
+	return ProposalStream(e.Proposal)
+}
+func (e ProposalAccepted) Stream() Stream      { return ProposalStream(e.Proposal) }
+func (e ProposalTestRequested) Stream() Stream { return ProposalStream(e.Proposal) }
+func (e ProposalTested) Stream() Stream        { return ProposalStream(e.Proposal) }

@@ -12,6 +12,8 @@ type TransactionOpened struct {
 	PathsDigest string `json:"paths_digest"` // of the base
 	Compensates string `json:"compensates_transaction_id,omitempty"`
 	By          string `json:"opened_by"`
+	// Before is what the base holds at the touched paths.
+	Before []PathState `json:"before,omitempty"`
 }
 
 // TransactionStaged means: the transaction is ready to be applied.
@@ -36,6 +38,10 @@ type TransactionApplyRequested struct {
 	Fences       []Fence      `json:"fences"`
 	By           string       `json:"by"`
 	Reason       string       `json:"reason,omitempty"`
+	Request      string       `json:"request_id,omitempty"`
+	Votes        []string     `json:"vote_ids,omitempty"`     // that counted as approvals
+	Approvals    []string     `json:"approval_ids,omitempty"` // in which people approved
+	TestRuns     []string     `json:"test_run_ids,omitempty"` // that gate tests rests on
 }
 
 // A GateResult is how one gate stood.
@@ -114,6 +120,66 @@ type TransactionCompensationProposed struct {
 	Proposal    string `json:"proposal_id"`
 }
 
+// TransactionApplyQueued means: an apply was asked for while another
+// transaction had the turn. It is judged when its own turn comes.
+type TransactionApplyQueued struct {
+	Transaction string `json:"transaction_id"`
+	By          string `json:"by"`
+	Reason      string `json:"reason,omitempty"`
+	Request     string `json:"request_id,omitempty"`
+}
+
+// TransactionRetried means: a transaction that had failed is open again.
+type TransactionRetried struct {
+	Transaction string `json:"transaction_id"`
+	Proposal    string `json:"proposal_id"`
+	Revision    int    `json:"revision"`
+	By          string `json:"by"`
+	Reason      string `json:"reason,omitempty"`
+	Request     string `json:"request_id,omitempty"`
+}
+
+// TransactionCancelled means: a person ended the transaction for good, and it
+// has changed nothing.
+type TransactionCancelled struct {
+	Transaction string `json:"transaction_id"`
+	Proposal    string `json:"proposal_id"`
+	By          string `json:"by"`
+	Reason      string `json:"reason,omitempty"`
+	Request     string `json:"request_id,omitempty"`
+}
+
+// TransactionResolveRequested means: a person wants to keep what now lies at
+// the paths that an attempt left to people.
+type TransactionResolveRequested struct {
+	Transaction string `json:"transaction_id"`
+	Workspace   string `json:"workspace_id"`
+	Attempt     int    `json:"attempt"`
+	By          string `json:"by"`
+	Reason      string `json:"reason"`
+	Request     string `json:"request_id,omitempty"`
+}
+
+// TransactionResolved means: what lies at the paths stays, and what lay
+// nowhere else is in the blob store under its digest.
+type TransactionResolved struct {
+	Transaction string      `json:"transaction_id"`
+	Attempt     int         `json:"attempt"`
+	Repository  string      `json:"repository_state"` // before, after, mixed or diverged, of the paths as they were looked at; "" where the journal cannot be read
+	Paths       []PathState `json:"paths,omitempty"`  // as they lie
+	Kept        []PathState `json:"kept,omitempty"`   // versions that lay in the transaction's folder alone
+}
+
+// TransactionResolveFailed means: nothing was resolved, and the paths still
+// wait for a person.
+type TransactionResolveFailed struct {
+	Transaction string   `json:"transaction_id"`
+	Attempt     int      `json:"attempt"`
+	Code        string   `json:"code"`
+	Detail      string   `json:"detail"`
+	Paths       []string `json:"paths,omitempty"`
+}
+
 // TransactionStream is the stream of one transaction.
 func TransactionStream(id string) Stream { return Stream("transaction/" + id) }
 
@@ -127,3 +193,9 @@ func (e TransactionCompensated) Stream() Stream    { return TransactionStream(e.
 func (e TransactionCompensationProposed) Stream() Stream {
 	return TransactionStream(e.Transaction)
 }
+func (e TransactionApplyQueued) Stream() Stream      { return TransactionStream(e.Transaction) }
+func (e TransactionRetried) Stream() Stream          { return TransactionStream(e.Transaction) }
+func (e TransactionCancelled) Stream() Stream        { return TransactionStream(e.Transaction) }
+func (e TransactionResolveRequested) Stream() Stream { return TransactionStream(e.Transaction) }
+func (e TransactionResolved) Stream() Stream         { return TransactionStream(e.Transaction) }
+func (e TransactionResolveFailed) Stream() Stream    { return TransactionStream(e.Transaction) }

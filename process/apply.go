@@ -41,11 +41,15 @@ type Applier struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 	Torn    bool // settle nothing: for the tests that show what settling is for
+	Slots   int  // workspaces in which something is applied at once; 0 is 1
 }
 
-// Worker returns the worker for jobs of kind apply. One slot: transactions are
-// applied one at a time, in the order in which they were asked for.
-func (a Applier) Worker() Worker { return Worker{Kind: "apply", Slots: 1, Do: a.do} }
+// Worker returns the worker for jobs of kind apply. Those of one workspace
+// never meet: a job is made when its transaction has the turn.
+func (a Applier) Worker() Worker { return Worker{Kind: "apply", Slots: a.Slots, Do: a.do} }
+
+// Workers returns all workers that a's work needs.
+func (a Applier) Workers() []Worker { return []Worker{a.Worker(), a.turnWorker()} }
 
 // do looks how far the attempt is, in the log and then in the workspace, and
 // goes on from there. While the workspace cannot be looked at, its outcome is
@@ -59,6 +63,11 @@ func (a Applier) do(ctx context.Context, j eventlog.Job) error {
 	t, err := a.Handler.Transaction(ctx, r.Transaction)
 	if err != nil {
 		return err
+	}
+	if t.State == domain.TxApplying && t.Attempt == r.Attempt {
+		if err := a.hasTurn(ctx, j, r); err != nil {
+			return err
+		}
 	}
 	root, err := a.Handler.Root(ctx, r.Workspace)
 	if err != nil {

@@ -39,7 +39,7 @@ type Manager struct {
 }
 
 // Managers lists the process managers.
-var Managers = []Manager{applyManager, testManager}
+var Managers = []Manager{applyManager, turnManager, testManager}
 
 func (m Manager) consumer() string { return "process." + m.Name }
 

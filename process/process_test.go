@@ -131,14 +131,20 @@ func (b *bench) run() (stop func()) {
 		b.t.Fatal(err)
 	}
 	process.AddTo(router, process.Managers, b.store, b.pool.Log, time.Now, func(consumer string, err error) { b.t.Error(consumer, err) })
-	ended := make(chan error, 3)
+	workers := append(b.apply.Workers(), b.test.Worker())
+	ended := make(chan error, len(workers)+1)
 	go func() { ended <- router.Run(ctx) }()
 	<-router.Running()
-	go func() { ended <- b.pool.Run(ctx, b.apply.Worker()) }()
-	go func() { ended <- b.pool.Run(ctx, b.test.Worker()) }()
+	for _, w := range workers {
+		go func() { ended <- b.pool.Run(ctx, w) }()
+	}
 	return func() {
 		cancel()
-		if err := errors.Join(router.Close(), <-ended, <-ended, <-ended); err != nil {
+		err := router.Close()
+		for range len(workers) + 1 {
+			err = errors.Join(err, <-ended)
+		}
+		if err != nil {
 			b.t.Error(err)
 		}
 	}

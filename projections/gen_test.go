@@ -215,7 +215,8 @@ func (w *world) open() []events.Payload {
 	x := genTransaction{w.id("TX"), p}
 	w.transactions = append(w.transactions, x)
 	return []events.Payload{
-		events.TransactionOpened{Transaction: x.id, Workspace: p.workspace, Proposal: p.id, Revision: p.revision, PatchDigest: w.text(), PathsDigest: w.text(), By: pick(w, w.principals)},
+		events.TransactionOpened{Transaction: x.id, Workspace: p.workspace, Proposal: p.id, Revision: p.revision, PatchDigest: w.text(), PathsDigest: w.text(), By: pick(w, w.principals),
+			Before: []events.PathState{{Path: "a", Kind: "absent"}}},
 		events.ProposalTransactionOpened{Proposal: p.id, Transaction: x.id, Revision: p.revision},
 	}
 }
@@ -223,12 +224,22 @@ func (w *world) open() []events.Payload {
 func (w *world) transact() []events.Payload {
 	x := pick(w, w.transactions)
 	attempt, p := rapid.IntRange(1, 3).Draw(w.t, "attempt"), x.proposal
-	switch w.word("stage", "apply", "phase", "applied", "failed", "compensated", "proposed") {
+	switch w.word("queue", "wish", "retry", "cancel", "resolve", "stage", "apply", "phase", "applied", "failed", "compensated", "proposed") {
+	case "queue":
+		return []events.Payload{events.WorkspaceTransactionQueued{Workspace: p.workspace, Transaction: x.id, Behind: pick(w, w.transactions).id}}
+	case "wish":
+		return []events.Payload{events.TransactionApplyQueued{Transaction: x.id, By: pick(w, w.principals), Reason: w.text()}}
+	case "retry":
+		return []events.Payload{events.TransactionRetried{Transaction: x.id, Proposal: p.id, Revision: p.revision, By: pick(w, w.principals), Reason: w.text()}}
+	case "cancel":
+		return []events.Payload{events.TransactionCancelled{Transaction: x.id, Proposal: p.id, By: pick(w, w.principals), Reason: w.text()}}
+	case "resolve":
+		return []events.Payload{events.TransactionResolved{Transaction: x.id, Attempt: attempt, Repository: w.word("before", "mixed", ""), Kept: []events.PathState{{Path: "a", Kind: "file", SHA256: "s"}}}}
 	case "stage":
 		return []events.Payload{events.TransactionStaged{Transaction: x.id, By: pick(w, w.principals)}}
 	case "apply":
 		return []events.Payload{events.TransactionApplyRequested{Transaction: x.id, Workspace: p.workspace, Proposal: p.id, Revision: p.revision, Attempt: attempt,
-			PatchDigest: "d", PathsDigest: "e", PolicyDigest: "f", Gates: []events.GateResult{{Gate: "votes", Status: "passed", Because: w.words()}}, By: pick(w, w.principals)}}
+			PatchDigest: "d", PathsDigest: "e", PolicyDigest: "f", Gates: []events.GateResult{{Gate: "votes", Status: "passed", Because: w.words()}}, By: pick(w, w.principals), Votes: w.words()}}
 	case "phase":
 		return []events.Payload{events.TransactionPhaseCompleted{Transaction: x.id, Attempt: attempt, Phase: w.word("prepare", "apply"), Status: w.word("completed", "failed"), Actor: events.System,
 			Inputs: map[string]any{"z": 1, "a": []string{w.text()}}, FailureCode: w.text(), StartedAt: w.later(), EndedAt: w.later()}}

@@ -15,6 +15,12 @@ import (
 
 // notShown lists the events that no projector shows, each with the reason.
 var notShown = map[string]string{
+	"workspace.transaction_unqueued":    "the transaction's own event says why it no longer waits",
+	"workspace.apply_begun":             "the transaction is shown as applying",
+	"workspace.apply_ended":             "the transaction is shown with its outcome",
+	"proposal.transaction_cancelled":    "the transaction's own event says so",
+	"transaction.resolve_requested":     "how it ended is shown",
+	"transaction.resolve_failed":        "whoever asked is told; the transaction is as it was",
 	"proposal.test_requested":           "the test run itself is shown",
 	"approval.filed":                    "it says in which stream the request stands, which approval.requested has told already",
 	"decision.recorded":                 "decisions are read in the history; there is no list of them yet",

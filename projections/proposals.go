@@ -42,6 +42,16 @@ var proposals = Projector{
 			return r.set(ctx, `UPDATE proposals SET transaction_id = ?, transaction_state = 'pending', transaction_of = ?, updated_at = ? WHERE id = ?`,
 				p.Transaction, p.Revision, nanos(e.Time), p.Proposal)
 		}),
+		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionRetried) error {
+			return r.set(ctx, `UPDATE proposals SET transaction_id = ?, transaction_state = 'pending', transaction_of = ?, updated_at = ? WHERE id = ?`,
+				p.Transaction, p.Revision, nanos(e.Time), p.Proposal)
+		}),
+		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionApplyQueued) error {
+			return setTransaction(ctx, r, e, p.Transaction, "pending")
+		}),
+		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionCancelled) error {
+			return setTransaction(ctx, r, e, p.Transaction, "cancelled")
+		}),
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionStaged) error {
 			return setTransaction(ctx, r, e, p.Transaction, "staged")
 		}),

@@ -12,16 +12,23 @@ var transactions = Projector{
 	Name:   "transactions",
 	Tables: []string{"transactions", "phases"},
 	on: when(
-		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionOpened) error {
-			return r.exec(ctx, `INSERT INTO transactions (seq, id, workspace, proposal, revision, patch_digest, policy_digest, state, attempt,
-				candidate_tree, before_paths, after_paths, before_tree, after_tree, gates, files, failure, compensates, compensated_by,
-				opened_by, opened_at, updated_at) VALUES (?,?,?,?,?,?,'','pending',0,'',?,'','','','[]','[]','null',?,'',?,?,?)`,
-				e.Position, p.Transaction, p.Workspace, p.Proposal, p.Revision, p.PatchDigest, p.PathsDigest, p.Compensates,
-				p.By, nanos(e.Time), nanos(e.Time))
-		}),
+		on(opened),
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionStaged) error {
-			return r.set(ctx, `UPDATE transactions SET state = 'staged', failure = 'null', updated_at = ? WHERE id = ?`, nanos(e.Time), p.Transaction)
+			return r.set(ctx, `UPDATE transactions SET state = 'staged', behind = '', failure = 'null', updated_at = ? WHERE id = ?`, nanos(e.Time), p.Transaction)
 		}),
+		on(func(ctx context.Context, r *rows, e events.Event, p events.WorkspaceTransactionQueued) error {
+			return r.set(ctx, `UPDATE transactions SET behind = ?, updated_at = ? WHERE id = ?`, p.Behind, nanos(e.Time), p.Transaction)
+		}),
+		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionApplyQueued) error {
+			return r.set(ctx, `UPDATE transactions SET state = 'pending', asked_by = ?, reason = ?, updated_at = ? WHERE id = ?`, p.By, p.Reason, nanos(e.Time), p.Transaction)
+		}),
+		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionRetried) error {
+			return r.set(ctx, `UPDATE transactions SET state = 'pending', failure = 'null', asked_by = '', reason = ?, updated_at = ? WHERE id = ?`, p.Reason, nanos(e.Time), p.Transaction)
+		}),
+		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionCancelled) error {
+			return r.set(ctx, `UPDATE transactions SET state = 'cancelled', behind = '', reason = ?, updated_at = ? WHERE id = ?`, p.Reason, nanos(e.Time), p.Transaction)
+		}),
+		on(resolved),
 		on(applyRequested),
 		on(phaseCompleted),
 		on(applied),
@@ -30,13 +37,48 @@ var transactions = Projector{
 			if err != nil {
 				return err
 			}
-			return r.set(ctx, `UPDATE transactions SET state = 'failed', attempt = max(attempt, ?), failure = ?, updated_at = ? WHERE id = ?`,
+			return r.set(ctx, `UPDATE transactions SET state = 'failed', behind = '', attempt = max(attempt, ?), failure = ?, updated_at = ? WHERE id = ?`,
 				p.Attempt, failure, nanos(e.Time), p.Transaction)
 		}),
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionCompensated) error {
 			return r.set(ctx, `UPDATE transactions SET compensated_by = ?, updated_at = ? WHERE id = ?`, p.By, nanos(e.Time), p.Transaction)
 		}),
 	),
+}
+
+func opened(ctx context.Context, r *rows, e events.Event, p events.TransactionOpened) error {
+	files := make([]wire.TxFile, len(p.Before))
+	for i, s := range p.Before {
+		files[i] = wire.TxFile{Path: s.Path, BeforeKind: s.Kind, BeforeMode: s.Mode, BeforeSHA256: s.SHA256}
+	}
+	stored, err := listed(files)
+	if err != nil {
+		return err
+	}
+	relied, err := document(wire.Relied{})
+	if err != nil {
+		return err
+	}
+	return r.exec(ctx, `INSERT INTO transactions (seq, id, workspace, proposal, revision, patch_digest, policy_digest, state, attempt, behind,
+		asked_by, reason, candidate_tree, before_paths, after_paths, before_tree, after_tree, gates, relied, files, failure, resolution, compensates, compensated_by,
+		opened_by, opened_at, updated_at) VALUES (?,?,?,?,?,?,'','pending',0,'','','','',?,'','','','[]',?,?,'null','null',?,'',?,?,?)`,
+		e.Position, p.Transaction, p.Workspace, p.Proposal, p.Revision, p.PatchDigest, p.PathsDigest, relied, stored, p.Compensates,
+		p.By, nanos(e.Time), nanos(e.Time))
+}
+
+func resolved(ctx context.Context, r *rows, e events.Event, p events.TransactionResolved) error {
+	res := wire.Resolution{Repository: p.Repository, Paths: []wire.PathNow{}, Kept: []wire.PathNow{}}
+	for _, s := range p.Paths {
+		res.Paths = append(res.Paths, wire.PathNow{Path: s.Path, Kind: s.Kind, Mode: s.Mode, SHA256: s.SHA256})
+	}
+	for _, s := range p.Kept {
+		res.Kept = append(res.Kept, wire.PathNow{Path: s.Path, Kind: s.Kind, Mode: s.Mode, SHA256: s.SHA256})
+	}
+	stored, err := document(res)
+	if err != nil {
+		return err
+	}
+	return r.set(ctx, `UPDATE transactions SET resolution = ?, updated_at = ? WHERE id = ?`, stored, nanos(e.Time), p.Transaction)
 }
 
 func applyRequested(ctx context.Context, r *rows, e events.Event, p events.TransactionApplyRequested) error {
@@ -48,8 +90,13 @@ func applyRequested(ctx context.Context, r *rows, e events.Event, p events.Trans
 	if err != nil {
 		return err
 	}
-	return r.set(ctx, `UPDATE transactions SET state = 'applying', attempt = ?, policy_digest = ?, before_paths = ?, gates = ?, failure = 'null', updated_at = ? WHERE id = ?`,
-		p.Attempt, p.PolicyDigest, p.PathsDigest, stored, nanos(e.Time), p.Transaction)
+	relied, err := document(wire.Relied{Votes: p.Votes, Approvals: p.Approvals, TestRuns: p.TestRuns})
+	if err != nil {
+		return err
+	}
+	return r.set(ctx, `UPDATE transactions SET state = 'applying', attempt = ?, policy_digest = ?, before_paths = ?, gates = ?, relied = ?, asked_by = ?, reason = ?,
+		behind = '', failure = 'null', resolution = 'null', updated_at = ? WHERE id = ?`,
+		p.Attempt, p.PolicyDigest, p.PathsDigest, stored, relied, p.By, p.Reason, nanos(e.Time), p.Transaction)
 }
 
 func phaseCompleted(ctx context.Context, r *rows, e events.Event, p events.TransactionPhaseCompleted) error {

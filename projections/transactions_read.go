@@ -13,23 +13,26 @@ import (
 func transactionView() view[wire.Transaction] {
 	return view[wire.Transaction]{
 		name: "transaction", missing: absent("transaction_not_found", "transaction"), plural: "transactions", from: transactions, source: "transactions",
-		columns: `seq, id, workspace, proposal, revision, patch_digest, policy_digest, state, attempt, candidate_tree, before_paths, after_paths,
-			before_tree, after_tree, gates, files, failure, compensates, compensated_by, opened_by, opened_at, updated_at`, created: "opened_at",
+		columns: `seq, id, workspace, proposal, revision, patch_digest, policy_digest, state, attempt, behind, asked_by, reason, candidate_tree, before_paths, after_paths,
+			before_tree, after_tree, gates, relied, files, failure, resolution, compensates, compensated_by, opened_by, opened_at, updated_at`, created: "opened_at",
 		scan: func(s scanner) (seq int64, t wire.Transaction, err error) {
 			t.Phases = []wire.Phase{}
 			err = s.Scan(&seq, &t.ID, &t.Workspace, &t.Proposal, &t.Revision, &t.PatchDigest, &t.PolicyDigest, &t.State, &t.Attempt,
-				&t.CandidateTree, &t.BeforePaths, &t.AfterPaths, &t.BeforeTree, &t.AfterTree, decoded{&t.Gates}, decoded{&t.Files},
-				decoded{&t.Failure}, &t.Compensates, &t.CompensatedBy, &t.OpenedBy, stamp{&t.OpenedAt}, stamp{&t.UpdatedAt})
+				&t.Behind, &t.AskedBy, &t.Reason, &t.CandidateTree, &t.BeforePaths, &t.AfterPaths, &t.BeforeTree, &t.AfterTree, decoded{&t.Gates}, decoded{&t.Relied},
+				decoded{&t.Files}, decoded{&t.Failure}, decoded{&t.Resolution}, &t.Compensates, &t.CompensatedBy, &t.OpenedBy, stamp{&t.OpenedAt}, stamp{&t.UpdatedAt})
 			t.Applied = isApplied(t)
+			t.Before, t.After = wire.TxDigests{Paths: t.BeforePaths, Tree: t.BeforeTree}, wire.TxDigests{Paths: t.AfterPaths, Tree: t.AfterTree}
 			return seq, t, err
 		},
 		fill: func(ctx context.Context, tx *sql.Tx, ts []wire.Transaction) error {
 			at, ids := indexBy(ts, func(t wire.Transaction) string { return t.ID })
-			return each(ctx, tx, `SELECT transaction_id, `+phaseColumns+` FROM phases
+			return each(ctx, tx, `SELECT transaction_id, seq, `+phaseColumns+` FROM phases
 				WHERE transaction_id IN (SELECT value FROM json_each(?)) ORDER BY seq`, []any{ids}, func(s scanner) error {
 				var id string
+				var seq int64
 				var p wire.Phase
-				err := s.Scan(append([]any{&id}, phaseFields(&p)...)...)
+				err := s.Scan(append([]any{&id, &seq}, phaseFields(&p)...)...)
+				p.LogRef = seq
 				ts[at[id]].Phases = append(ts[at[id]].Phases, p)
 				return err
 			})
@@ -38,12 +41,15 @@ func transactionView() view[wire.Transaction] {
 }
 
 // isApplied says whether the repository holds the change. While it is being
-// made, and where a person has to look, nobody knows.
+// made nobody knows; where a person had to decide what stays, only what was
+// looked at then.
 func isApplied(t wire.Transaction) string {
 	switch {
 	case t.State == "applied":
 		return "yes"
-	case t.State == "applying", t.Failure != nil && t.Failure.Code == "state.needs_attention":
+	case t.State == "applying", t.Failure != nil && t.Failure.Code == "state.unknown":
+		return "unknown"
+	case t.Failure != nil && t.Failure.Code == "state.needs_attention" && (t.Resolution == nil || t.Resolution.Repository != "before"):
 		return "unknown"
 	}
 	return "no"
@@ -61,6 +67,7 @@ func phaseView() view[wire.Phase] {
 		name: "phase", plural: "phases", from: transactions, source: "phases", columns: "seq, " + phaseColumns, created: "ended_at", oldestFirst: true,
 		scan: func(s scanner) (seq int64, p wire.Phase, err error) {
 			err = s.Scan(append([]any{&seq}, phaseFields(&p)...)...)
+			p.LogRef = seq
 			return seq, p, err
 		},
 	}
@@ -74,6 +81,7 @@ type transactionList struct {
 	Page
 	State       string `json:"state,omitempty" jsonschema:"pending, staged, applying, applied, failed or cancelled"`
 	Proposal    string `json:"proposal_id,omitempty"`
+	Principal   string `json:"principal_id,omitempty" jsonschema:"who opened it or wants it applied"`
 	OpenedBy    string `json:"opened_by,omitempty" jsonschema:"a principal's id"`
 	Compensates string `json:"compensates_transaction_id,omitempty"`
 }
@@ -96,6 +104,9 @@ func (r *Reader) transactionOps() []op.Op {
 			w.is("state", in.State)
 			w.is("proposal", in.Proposal)
 			w.is("opened_by", in.OpenedBy)
+			if in.Principal != "" {
+				w.add("opened_by = ? OR asked_by = ?", in.Principal, in.Principal)
+			}
 			w.is("compensates", in.Compensates)
 			return w, oneOf("/state", in.State, "pending", "staged", "applying", "applied", "failed", "cancelled")
 		}),

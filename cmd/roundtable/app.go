@@ -174,10 +174,11 @@ func (a *app) settle(ctx context.Context) error {
 	return a.applier().Recover(ctx)
 }
 
-// testRuns says how tests are run.
-type testRuns struct {
-	unsandboxed bool // run them also where nothing isolates them
-	slots       int
+// working says how jobs are done.
+type working struct {
+	unsandboxed bool // run tests also where nothing isolates them
+	tests       int  // that run at once
+	applies     int  // workspaces in which something is applied at once
 }
 
 func (a *app) applier() process.Applier {
@@ -185,10 +186,14 @@ func (a *app) applier() process.Applier {
 }
 
 // work does jobs until ctx ends. Call settle before.
-func (a *app) work(ctx context.Context, t testRuns) error {
+func (a *app) work(ctx context.Context, t working) error {
 	pool := process.Pool{Store: a.through, Log: a.log, Now: time.Now}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return pool.Run(ctx, a.applier().Worker()) })
+	apply := a.applier()
+	apply.Slots = t.applies
+	for _, w := range apply.Workers() {
+		g.Go(func() error { return pool.Run(ctx, w) })
+	}
 	g.Go(func() error { // finding out how tests can be run takes a while, and no apply waits for it
 		test, err := a.tester(ctx, t)
 		if err != nil {
@@ -199,7 +204,7 @@ func (a *app) work(ctx context.Context, t testRuns) error {
 	return g.Wait()
 }
 
-func (a *app) tester(ctx context.Context, t testRuns) (process.Tester, error) {
+func (a *app) tester(ctx context.Context, t working) (process.Tester, error) {
 	dir := filepath.Join(a.data, "runs")
 	home := filepath.Join(dir, "home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -220,7 +225,7 @@ func (a *app) tester(ctx context.Context, t testRuns) (process.Tester, error) {
 	if err := run.Clean(); err != nil {
 		return process.Tester{}, err
 	}
-	return process.Tester{Handler: a.handler, World: a.world, Runner: run, Dir: filepath.Join(dir, "trees"), Slots: t.slots, Log: a.log, Now: time.Now}, nil
+	return process.Tester{Handler: a.handler, World: a.world, Runner: run, Dir: filepath.Join(dir, "trees"), Slots: t.tests, Log: a.log, Now: time.Now}, nil
 }
 
 // system is the admin behind what is done offline on the data folder.

@@ -72,7 +72,7 @@ func (s *site) head(t *testing.T, at string) int64 {
 func (s *site) sound(t *testing.T) {
 	t.Helper()
 	s.verified(t)
-	asked, ended := map[string]int{}, map[string]int{}
+	asked, ended, begun := map[string]int{}, map[string]int{}, map[string]int{}
 	for r, err := range eventlog.Import(bytes.NewReader(offlineRun(t, "log", "export", "--data", s.data))) {
 		if err != nil {
 			t.Fatal(err)
@@ -84,10 +84,18 @@ func (s *site) sound(t *testing.T) {
 		switch p := e.Payload.(type) {
 		case events.TransactionApplyRequested:
 			asked[fmt.Sprint(p.Transaction, ".", p.Attempt)]++
+		case events.WorkspaceApplyBegun:
+			if begun[p.Workspace]++; begun[p.Workspace] > 1 {
+				t.Errorf("%s begins while another applies, at position %d", p.Transaction, r.Position)
+			}
+		case events.WorkspaceApplyEnded:
+			begun[p.Workspace]--
 		case events.TransactionApplied:
 			ended[fmt.Sprint(p.Transaction, ".", p.Attempt)]++
 		case events.TransactionFailed:
-			ended[fmt.Sprint(p.Transaction, ".", p.Attempt)]++
+			if a := fmt.Sprint(p.Transaction, ".", p.Attempt); asked[a] > ended[a] { // one that waited fails without an attempt
+				ended[a]++
+			}
 		}
 	}
 	for a, n := range asked {

@@ -66,7 +66,7 @@ func (c *mcpCmd) embedded(ctx context.Context, t terminal, token string, lg *slo
 		stop()
 		return g.Wait()
 	}
-	g.Go(func() error { return unlessStopped(running, a.work(running, testRuns{slots: 1})) })
+	g.Go(func() error { return unlessStopped(running, a.work(running, working{tests: 1, applies: 1})) })
 	err = c.speak(running, t, mcp.Config{Ops: a.ops(), Logger: lg, Workspaces: a.workspaces, Authenticate: a.handler.Authenticate}, token)
 	stop()
 	return errors.Join(err, g.Wait())

@@ -34,6 +34,7 @@ type serveFlags struct {
 	Origin           []string      `help:"Further origins, scheme://host[:port], that may send requests from a browser."`
 	AllowUnsandboxed bool          `help:"Run tests also where the machine cannot isolate them in namespaces."`
 	TestSlots        int           `help:"Tests that run at once." default:"2"`
+	ApplySlots       int           `help:"Workspaces in which a transaction is applied at once; in one workspace it is one at a time." default:"4"`
 	Rate             int           `help:"Requests of each principal a second; 0 is no limit." default:"200"`
 	Burst            int           `help:"Requests of each principal at once beyond the rate." default:"400"`
 	MaxBody          int64         `help:"Bytes of a JSON body or an MCP message." default:"10485760"`
@@ -145,7 +146,9 @@ func (a *app) serve(ctx context.Context, ln net.Listener, f serveFlags, t termin
 	case <-ctx.Done():
 		return errors.Join(ln.Close(), g.Wait())
 	}
-	g.Go(func() error { return unlessStopped(ctx, a.work(ctx, testRuns{f.AllowUnsandboxed, f.TestSlots})) })
+	g.Go(func() error {
+		return unlessStopped(ctx, a.work(ctx, working{f.AllowUnsandboxed, f.TestSlots, f.ApplySlots}))
+	})
 	srv := api.NewServer(ctx, web.handler)
 	srv.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelWarn)
 	scheme := "http"

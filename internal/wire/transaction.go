@@ -56,16 +56,16 @@ type Phase struct {
 	RecoveryState string         `json:"recovery_state,omitempty"`
 	StartedAt     time.Time      `json:"started_at"`
 	EndedAt       time.Time      `json:"ended_at"`
-	LogRef        string         `json:"log_ref,omitempty"`
+	LogRef        int64          `json:"log_ref"` // position of its event in the log
 }
 
 // A TxFile is one path that a transaction changes.
 type TxFile struct {
 	Path         string `json:"path"`
-	BeforeKind   string `json:"before_kind"`
+	BeforeKind   string `json:"before_kind,omitempty"`
 	BeforeMode   string `json:"before_mode,omitempty"`
 	BeforeSHA256 string `json:"before_sha256,omitempty"`
-	AfterKind    string `json:"after_kind"`
+	AfterKind    string `json:"after_kind,omitempty"` // absent until it is applied
 	AfterMode    string `json:"after_mode,omitempty"`
 	AfterSHA256  string `json:"after_sha256,omitempty"`
 }
@@ -75,6 +75,35 @@ type Failure struct {
 	Code   string   `json:"code"`
 	Detail string   `json:"detail"`
 	Paths  []string `json:"paths,omitempty"`
+}
+
+// TxDigests name a state of the repository.
+type TxDigests struct {
+	Paths string `json:"paths_digest,omitempty"` // of the touched paths
+	Tree  string `json:"tree,omitempty"`         // of the whole tree: Git's tree id, or a manifest's digest in a plain folder
+}
+
+// Relied are the records that the gates rested on when the apply began.
+type Relied struct {
+	Votes     []string `json:"vote_ids,omitempty"`
+	Approvals []string `json:"approval_ids,omitempty"`
+	TestRuns  []string `json:"test_run_ids,omitempty"`
+}
+
+// A PathNow is what lies at a path.
+type PathNow struct {
+	Path   string `json:"path"`
+	Kind   string `json:"kind"`
+	Mode   string `json:"mode,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// A Resolution is how a person's word ended what waited for one: what lies at
+// the paths stays.
+type Resolution struct {
+	Repository string    `json:"repository_state"` // before, after, mixed or diverged, as the paths were looked at; empty where the journal could not be read
+	Paths      []PathNow `json:"paths"`
+	Kept       []PathNow `json:"kept"` // further versions, in the blob store under their digests
 }
 
 // A Transaction is one attempt to change the repository.
@@ -88,20 +117,27 @@ type Transaction struct {
 	State         string    `json:"state"`   // pending, staged, applying, applied, failed or cancelled
 	Applied       string    `json:"applied"` // yes, no or unknown
 	Attempt       int       `json:"attempt"`
+	Behind        string    `json:"behind_transaction_id,omitempty"` // the one just before it when it began to wait
+	AskedBy       string    `json:"asked_by,omitempty"`              // who wants it applied
+	Reason        string    `json:"reason,omitempty"`
+	Before        TxDigests `json:"before_hash"`              // of what it found
+	After         TxDigests `json:"after_hash"`               // of what it made; empty until it is applied
 	CandidateTree string    `json:"candidate_tree,omitempty"` // the whole tree's id after it
 	BeforePaths   string    `json:"before_paths_digest,omitempty"`
 	AfterPaths    string    `json:"after_paths_digest,omitempty"`
 	BeforeTree    string    `json:"before_tree,omitempty"`
 	AfterTree     string    `json:"after_tree,omitempty"`
-	Gates         []Gate    `json:"gates"` // as they stood when it was asked for
-	Files         []TxFile  `json:"files"`
-	Failure       *Failure  `json:"failure,omitempty"`
-	Compensates   string    `json:"compensates_transaction_id,omitempty"`
-	CompensatedBy string    `json:"compensated_by,omitempty"`
-	Phases        []Phase   `json:"phases"`
-	OpenedBy      string    `json:"opened_by"`
-	OpenedAt      time.Time `json:"opened_at"`
-	UpdatedAt     time.Time `json:"updated_at"`
+	Gates         []Gate    `json:"gates"` // as they stood when it began to apply
+	Relied
+	Files         []TxFile    `json:"files"`
+	Failure       *Failure    `json:"failure,omitempty"`
+	Resolution    *Resolution `json:"resolution,omitempty"`
+	Compensates   string      `json:"compensates_transaction_id,omitempty"`
+	CompensatedBy string      `json:"compensated_by,omitempty"`
+	Phases        []Phase     `json:"phases"`
+	OpenedBy      string      `json:"opened_by"`
+	OpenedAt      time.Time   `json:"opened_at"`
+	UpdatedAt     time.Time   `json:"updated_at"`
 }
 
 // A RecoveryPath is what lies at one path of a transaction.
