@@ -91,7 +91,9 @@ func load[S interface{ Evolve(events.Payload) S }](ctx context.Context, u *unit,
 	for _, e := range es {
 		s, f.version = s.Evolve(e.Payload), e.Version
 	}
-	u.seen[stream] = f.version
+	if _, again := u.seen[stream]; !again { // else the append rests on what was seen first, and is refused if that has moved
+		u.seen[stream] = f.version
+	}
 	if u.memo != nil {
 		u.memo[stream] = folded{f.version, s, f.owned || len(es) > 0}
 		return s, nil

@@ -234,3 +234,35 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("%+v, %v", tree, err)
 	}
 }
+
+// TestLineAtOnce: of many applies at once one gets the turn.
+func TestLineAtOnce(t *testing.T) {
+	files, patches := many(8)
+	b := setUp(t, files)
+	calls := make(chan error)
+	for _, patch := range patches {
+		by, p := b.as("ada"), b.ready(patch)
+		go func() {
+			_, err := b.Do(t.Context(), by, commands.ApplyPatch{Proposal: p})
+			calls <- err
+		}()
+	}
+	for range patches {
+		if err := <-calls; err != nil {
+			t.Error(err)
+		}
+	}
+	tree, err := b.Tree(t.Context(), b.ws)
+	if err != nil || len(tree.Applying) != 1 || len(tree.Waiting) != 7 {
+		t.Fatalf("%+v, %v", tree, err)
+	}
+	stop := b.run()
+	defer stop()
+	want := append(tree.Applying, tree.Waiting...)
+	for _, tx := range want {
+		b.ended(tx)
+	}
+	if got := b.happened("transaction.applied"); !slices.Equal(got, want) {
+		t.Errorf("applied in the order %v, the line was %v", got, want)
+	}
+}
