@@ -167,3 +167,8 @@ func Syncfs(fd int) error {
 func Flock(fd, how int) error {
 	return try("flock", "", func() error { return unix.Flock(fd, how) })
 }
+
+// Run runs a program that changes what recovery looks at.
+func Run(name string, run func() error) error {
+	return try("exec", name, run)
+}

@@ -15,7 +15,9 @@ import (
 // with the code state.stale or state.third_party_edit (a conflict, its paths
 // under "paths"), state.locked, state.no_space, state.cross_device,
 // state.permission, state.needs_attention (both versions kept) or
-// state.unknown (the marker could not be made durable: ask Outcome). After
+// state.unknown (the marker could not be made durable: ask Outcome). Where
+// changes are committed also state.ref_moved, state.dirty, state.no_branch or
+// state.checked_out_elsewhere: nothing has changed then. After
 // success report it, then call Finish. Applying a committed attempt again
 // gives its receipt again.
 func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (_ Receipt, err error) {
@@ -50,7 +52,7 @@ func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (
 		return Receipt{}, err
 	}
 	defer t.close()
-	return t.apply(ctx, j)
+	return t.apply(ctx, j, p)
 }
 
 // ready settles what dead processes left, knows what the file system can do,
@@ -80,41 +82,64 @@ func (w *Workspace) ready(ctx context.Context, p Plan) error {
 }
 
 // apply does the steps from the staging on.
-func (t *tx) apply(ctx context.Context, p planned) (Receipt, error) {
+func (t *tx) apply(ctx context.Context, p planned, of Plan) (Receipt, error) {
 	t.j = p.journal
 	err := t.stage(ctx, p)
+	if err == nil && t.j.Ref != nil {
+		err = t.makeCommit(ctx, of)
+	}
 	if err == nil {
 		err = t.writeJournal()
 	}
+	if err := t.flip(ctx, of.Commit, err); err != nil {
+		return Receipt{}, err
+	}
+	t.step(Verify, "marked", "")
+	if err := t.bringIndex(ctx); err != nil {
+		p.notes = append(p.notes, Note{Note: "index_not_updated"}) // Finish does it, or says why it cannot
+	}
+	return t.receipt(p.notes)
+}
+
+// flip changes the tree and passes the commit point, or leaves all as it was.
+// err is what went wrong before.
+func (t *tx) flip(ctx context.Context, c *Commit, err error) error {
 	t.w.moves.Lock() // until the tree is whole again, one way or the other
 	defer t.w.moves.Unlock()
 	switch {
 	case errors.Is(err, errUnknown):
-		return Receipt{}, t.abort(ctx, err)
+		return t.abort(ctx, err)
 	case err != nil:
-		return Receipt{}, errors.Join(err, t.clear())
+		return errors.Join(err, t.clear())
 	}
 	if err := t.change(ctx); err != nil {
-		return Receipt{}, t.abort(ctx, err)
+		return t.abort(ctx, err)
 	}
-	digest, err := t.j.digest()
+	passed := false
+	if t.j.Ref != nil {
+		if passed, err = t.moveRef(ctx, *c); !passed {
+			return t.abort(ctx, err)
+		}
+	}
 	if err == nil {
-		err = t.commit(digest)
+		err = t.mark()
 	}
-	if errors.Is(err, errUnknown) {
-		return Receipt{}, fault.Errorf(fault.Unavailable, "state.unknown", "whether transaction %s is applied is known after the next start: %v", t.id, err)
+	switch {
+	case err == nil:
+		return nil
+	case passed || errors.Is(err, errUnknown):
+		return fault.Errorf(fault.Unavailable, "state.unknown", "whether transaction %s is applied is known after the next start: %v", t.id, err)
 	}
-	if err != nil {
-		return Receipt{}, t.abort(ctx, err)
-	}
-	t.step(Verify, "marked", "")
-	return t.receipt(p.notes)
+	return t.abort(ctx, err)
 }
 
-// commit writes the marker.
-func (t *tx) commit(planDigest string) error {
-	m := map[string]any{"transaction_id": t.id, "attempt": t.attempt, "plan_digest": planDigest}
-	err := t.putJSON(Verify, "commit", m)
+// mark writes the marker that says: committed.
+func (t *tx) mark() error {
+	digest, err := t.j.digest()
+	if err != nil {
+		return err
+	}
+	err = t.putJSON(Verify, "commit", map[string]any{"transaction_id": t.id, "attempt": t.attempt, "plan_digest": digest})
 	if err == nil {
 		t.w.durable[t.name()] = true
 	}
@@ -202,6 +227,9 @@ func (t *tx) receipt(notes []Note) (Receipt, error) {
 	r := Receipt{Tx: t.id, Attempt: t.attempt, PlanDigest: digest, Notes: notes}
 	r.Before, r.After = t.j.states()
 	r.BeforeDigest, r.AfterDigest = PathsDigest(r.Before), PathsDigest(r.After)
+	if m := t.j.Ref; m != nil {
+		r.Ref, r.Commit, r.Parent = m.Ref, m.New, m.Old
+	}
 	return r, err
 }
 

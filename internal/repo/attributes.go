@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 
 	"roundtable/internal/fault"
@@ -74,8 +75,14 @@ func (w *Workspace) attributes(ctx context.Context, paths []string) (map[string]
 	for _, p := range paths {
 		in.WriteString(p + "\x00")
 	}
-	out, err := w.git(ctx, call{user: true, stdin: in.Bytes(),
-		args: []string{"check-attr", "-z", "--stdin", "text", "eol", "filter", "ident", "working-tree-encoding"}})
+	ask := call{user: true, stdin: in.Bytes(), args: []string{"check-attr", "-z", "--stdin", "text", "eol", "filter", "ident", "working-tree-encoding"}}
+	var out []byte
+	var err error
+	if w.Commits() {
+		out, err = w.committedAttributes(ctx, paths, ask)
+	} else {
+		out, err = w.git(ctx, ask)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +98,38 @@ func (w *Workspace) attributes(ctx context.Context, paths []string) (map[string]
 		byPath[f[0]][f[1]] = f[2]
 	}
 	return byPath, nil
+}
+
+// committedAttributes asks by the attribute files of the branch's tree, not by
+// those that lie on disk.
+func (w *Workspace) committedAttributes(ctx context.Context, paths []string, ask call) (out []byte, err error) {
+	tree, _, err := w.branch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var files bytes.Buffer
+	seen := map[string]bool{}
+	for _, p := range paths {
+		for dir := path.Dir(p); !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			name := path.Join(dir, ".gitattributes")
+			if e, err := tree.file(name); err != nil {
+				return nil, err
+			} else if e.mode != "" {
+				fmt.Fprintf(&files, "%s %s\t%s\x00", e.mode, e.oid, name)
+			}
+		}
+	}
+	x, err := w.privateOf(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, x.close()) }()
+	if _, err := x.git(ctx, call{args: []string{"update-index", "--add", "-z", "--index-info"}, stdin: files.Bytes()}); err != nil {
+		return nil, err
+	}
+	ask.args = append([]string{ask.args[0], "--cached"}, ask.args[1:]...)
+	return x.git(ctx, ask)
 }
 
 // converts names the attribute by which anything but line ends is converted.

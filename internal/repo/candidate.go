@@ -18,7 +18,8 @@ import (
 
 // Candidate returns the id of the whole tree that the changes make of the
 // snapshot: tracked files as they lie on disk, untracked ones that are not
-// ignored, and the changes on top. Nothing of the repository changes.
+// ignored, and the changes on top; or, where changes are committed, of the
+// branch's tree. Nothing of the repository changes.
 func (w *Workspace) Candidate(ctx context.Context, changes []patch.Change) (CandidateTree, error) {
 	if !w.Git() {
 		m, err := w.manifest(ctx, "", changes)
@@ -35,9 +36,15 @@ func (w *Workspace) Candidate(ctx context.Context, changes []patch.Change) (Cand
 // candidate makes the tree in the private index. With objects, everything in
 // it can be checked out; else only its id is of use.
 func (x *private) candidate(ctx context.Context, changes []patch.Change, objects bool) (string, error) {
-	if err := x.snapshot(ctx, objects); err != nil {
+	if err := x.fill(ctx, objects); err != nil {
 		return "", err
 	}
+	return x.write(ctx, changes, objects)
+}
+
+// write puts the changes on top of what the private index holds, and returns
+// the id of the tree.
+func (x *private) write(ctx context.Context, changes []patch.Change, objects bool) (string, error) {
 	oids, err := x.objectsOf(ctx, changes, objects)
 	if err != nil {
 		return "", err
@@ -48,7 +55,7 @@ func (x *private) candidate(ctx context.Context, changes []patch.Change, objects
 		case patch.File, patch.Symlink:
 			fmt.Fprintf(&there, "%s %s\t%s\x00", c.After.Mode, oids[i], c.Path)
 		default:
-			fmt.Fprintf(&away, "0 %s\t%s\x00", strings.Repeat("0", len(x.newHash().Sum(nil))*2), c.Path)
+			fmt.Fprintf(&away, "0 %s\t%s\x00", strings.Repeat("0", newHash(x.w.format).Size()*2), c.Path)
 		}
 	}
 	away.Write(there.Bytes())
@@ -62,13 +69,15 @@ func (x *private) candidate(ctx context.Context, changes []patch.Change, objects
 	return strings.TrimSpace(string(out)), err
 }
 
-// newHash is the hash of the repository's object ids.
-func (x *private) newHash() hash.Hash {
-	if x.w.format == "sha256" {
+// newHash is the hash of a repository's object ids.
+func newHash(format string) hash.Hash {
+	if format == "sha256" {
 		return sha256.New()
 	}
 	return sha1.New()
 }
+
+func hexOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
 // objectsOf returns the object id of each change's after-image, in order, and
 // writes the objects if asked to.
@@ -84,10 +93,10 @@ func (x *private) objectsOf(ctx context.Context, changes []patch.Change, write b
 		if c.After.Kind != patch.File && c.After.Kind != patch.Symlink {
 			continue
 		}
-		h := x.newHash()
+		h := newHash(x.w.format)
 		fmt.Fprintf(h, "blob %d\x00", len(c.Content))
 		h.Write(c.Content)
-		oids[i] = hex.EncodeToString(h.Sum(nil))
+		oids[i] = hexOf(h)
 		if !write {
 			continue
 		}

@@ -28,6 +28,10 @@ type job struct {
 	Lax         bool           // without syncing staged files
 	KillMove    string         // instead: before the file of this path is moved
 	Aside       bool           // as on a file system that cannot exchange
+	Commit      bool           // commit the changes
+	Blind       bool           // recover without a look at the branch
+	KillStep    string         // instead: before the step of this name
+	Git         string         // the program that is taken for git
 }
 
 // jobEnv names the file with the job.
@@ -37,7 +41,14 @@ func TestMain(m *testing.M) {
 	if j := os.Getenv(jobEnv); j != "" {
 		os.Exit(child(j))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, dir := range leftToRemove {
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Println(err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 func child(file string) int {
@@ -63,8 +74,8 @@ func (j job) do() error {
 		return err
 	}
 	steps := 0
-	w, err := repo.Open(ctx, j.Root, repo.Options{Blobs: store, Path: os.Getenv("PATH"), Step: func(s repo.Step) {
-		if steps++; steps == j.KillAt || s.Phase == repo.Moving && s.Path != "" && s.Path == j.KillMove {
+	w, err := repo.Open(ctx, j.Root, repo.Options{Blobs: store, Git: j.Git, Path: os.Getenv("PATH"), Commit: j.Commit, Step: func(s repo.Step) {
+		if steps++; steps == j.KillAt || s.Phase == repo.Moving && s.Path != "" && s.Path == j.KillMove || s.Name == j.KillStep {
 			err := syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			panic(fmt.Sprint("still alive: ", err))
 		}
@@ -84,6 +95,9 @@ func (j job) do() error {
 	if j.Aside {
 		w.ForgetExchange()
 	}
+	if j.Blind {
+		w.Blind()
+	}
 	made := 0
 	calls.Inject(func(calls.Call) error {
 		if made++; made == j.KillCall {
@@ -93,7 +107,11 @@ func (j job) do() error {
 		return nil
 	})
 	if j.Apply != nil {
-		_, err = w.Apply(ctx, "TX-K", 1, repo.Plan{Changes: j.Apply})
+		plan := repo.Plan{Changes: j.Apply}
+		if j.Commit {
+			plan.Commit = wish()
+		}
+		_, err = w.Apply(ctx, "TX-K", 1, plan)
 		return errors.Join(err, w.Finish(ctx, "TX-K", 1))
 	}
 	all, err := w.Recover(ctx)

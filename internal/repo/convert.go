@@ -63,10 +63,14 @@ func (t converting) Links(path string) (int, error) {
 	return 1, nil
 }
 
-// keptLineEnds returns the line ends of what the index has of the paths, as
+// keptLineEnds returns the line ends of what the index, or the branch that is
+// committed to, has of the paths, as
 // git names them: lf, crlf, mixed, none, or -text of what looks binary.
 func (w *Workspace) keptLineEnds(ctx context.Context, paths []string) (map[string]string, error) {
 	as := map[string]string{}
+	if w.Commits() {
+		return as, w.committedLineEnds(ctx, paths, as)
+	}
 	for some := range slices.Chunk(paths, 200) { // they go on a command line
 		args := append([]string{"ls-files", "-z", "--eol", "--"}, some...)
 		out, err := w.git(ctx, call{args: args, env: []string{"GIT_LITERAL_PATHSPECS=1"}})
@@ -83,6 +87,30 @@ func (w *Workspace) keptLineEnds(ctx context.Context, paths []string) (map[strin
 		}
 	}
 	return as, nil
+}
+
+// committedLineEnds fills in what the branch's tree has.
+func (w *Workspace) committedLineEnds(ctx context.Context, paths []string, as map[string]string) error {
+	tree, _, err := w.branch(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range paths {
+		b, err := tree.Read(p)
+		switch {
+		case missing(err):
+			continue
+		case err != nil:
+			return err
+		case bytes.IndexByte(b, 0) >= 0:
+			as[p] = "-text"
+		case bytes.Contains(b, []byte("\r\n")):
+			as[p] = "crlf"
+		default:
+			as[p] = "lf"
+		}
+	}
+	return nil
 }
 
 // asKept returns the changes with the bytes that git would keep of them: where

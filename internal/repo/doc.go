@@ -4,8 +4,10 @@
 // What always holds: no symlink is followed and no FIFO opened; .git and
 // .roundtable are never shown and never written; an apply leaves every touched
 // path before or every touched path after, whenever the process dies; bytes
-// that somebody else wrote are never lost; nothing outside the root changes;
-// the user's index, HEAD and objects stay as they are. DESIGN.md says how.
+// that somebody else wrote are never lost; nothing outside the root changes.
+// Unless changes are committed, the user's index, refs and objects stay as
+// they are; where they are, one branch moves, and of the index only the entries
+// of what was changed. DESIGN.md says how.
 package repo
 
 import (
@@ -36,6 +38,9 @@ type Options struct {
 	MaxFiles  int           // files of a whole tree; 500,000
 	MaxOutput int64         // bytes of one git call's output; 256 MiB
 	Scratch   string        // a folder elsewhere for private indexes: nothing is then made in the workspace, which is only looked at
+	Commit    bool          // changes are judged on the tree of a branch's newest commit, and committed to it; of no account in a plain folder
+	Branch    string        // which branch; the one that is checked out
+	LockWait  time.Duration // for the lock of the user's index; 3 s
 	Reserved  []string      // more paths, relative to the root, that are not the workspace's, such as a data folder
 	Step      func(Step)    // called before each step of the writer and of recovery; it must not wait for anything that reads the Workspace
 }
@@ -61,8 +66,9 @@ type Step struct {
 	Path    string // where the step is about one path
 }
 
-// A Base is a snapshot a revision is made on: HEAD's commit and the state of
-// every path the patch touches, as it lies on disk.
+// A Base is a snapshot a revision is made on: the commit of HEAD, or of the
+// branch that is committed to, and the state of every path the patch touches,
+// as it lies on disk or in that commit.
 type Base struct {
 	Commit       string                 `json:"commit,omitempty"` // none in a plain folder or before the first commit
 	ObjectFormat string                 `json:"object_format,omitempty"`
@@ -89,6 +95,19 @@ const (
 // A Plan is what an apply does. Each change's Before is what it relies on.
 type Plan struct {
 	Changes []patch.Change
+	Commit  *Commit // where changes are committed
+}
+
+// An Identity is somebody whom a commit names.
+type Identity struct{ Name, Email string }
+
+// A Commit says how the changes are committed.
+type Commit struct {
+	Author, Committer Identity
+	Message           string
+	Time              time.Time
+	Parent            string // the branch must be there; if empty, it may be anywhere
+	Tree              string // the id that the tree must have; if empty, any
 }
 
 // A Receipt says what an apply did.
@@ -100,6 +119,9 @@ type Receipt struct {
 	BeforeDigest string                 `json:"before_paths_digest"`
 	AfterDigest  string                 `json:"after_paths_digest"`
 	PlanDigest   string                 `json:"plan_digest"`
+	Ref          string                 `json:"ref,omitempty"` // the branch, where the changes were committed
+	Commit       string                 `json:"commit,omitempty"`
+	Parent       string                 `json:"parent,omitempty"` // none of a branch's first commit
 	Notes        []Note                 `json:"notes,omitempty"`
 }
 
@@ -177,6 +199,17 @@ type Report struct {
 	CanRecover bool         `json:"can_recover"` // Recover would change something
 	CanFinish  bool         `json:"can_finish"`
 	CanResolve bool         `json:"can_resolve"`
+	Branch     *RefReport   `json:"branch,omitempty"` // where the changes are committed
+}
+
+// A RefReport is where the branch of a transaction stands. It is after when it
+// is the transaction's commit or has it among its ancestors.
+type RefReport struct {
+	Ref    string   `json:"ref"`
+	Commit string   `json:"commit"`           // the transaction's
+	Parent string   `json:"parent,omitempty"` // where the branch was
+	Now    string   `json:"now,omitempty"`
+	Is     Position `json:"is"`
 }
 
 // A ProbeResult says what the file system under the root can do.

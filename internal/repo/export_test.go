@@ -14,3 +14,6 @@ func (w *Workspace) WalkComponents() { w.at.walk.Store(true) }
 
 // Lax makes the workspace leave out the syncs of staged files.
 func (w *Workspace) Lax() { w.lax = true }
+
+// Blind makes recovery look at no branch.
+func (w *Workspace) Blind() { w.blind = true }

@@ -13,7 +13,9 @@ import (
 )
 
 // Finish removes the folder of a committed transaction once its outcome is in
-// the log. It is a fault state.needs_attention when somebody wrote into a
+// the log. Where changes are committed it first makes good what Apply could not
+// do to the user's index: a fault state.index_locked says that this still cannot
+// be done. It is a fault state.needs_attention when somebody wrote into a
 // displaced file after the exchange: both versions are then kept, until
 // Resolve. Finishing again changes nothing.
 func (w *Workspace) Finish(ctx context.Context, id string, attempt int) (err error) {
@@ -54,6 +56,9 @@ func (t *tx) finish(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	if err := t.bringIndex(ctx); err != nil {
+		return err
+	}
 	t.step(Finish, "look", "")
 	late, err := t.late(ctx)
 	if err != nil {
@@ -76,7 +81,7 @@ func (t *tx) finish(ctx context.Context) error {
 // lacks.
 func (t *tx) late(ctx context.Context) (settlement, error) {
 	var out settlement
-	for i, op := range t.j.Ops {
+	for i, op := range t.j.moves() {
 		if op.Kind == create {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 )
 
@@ -42,7 +43,8 @@ type call struct {
 	env    []string  // besides the hardened ones
 	user   bool      // under the person's own configuration: only for calls that run and write nothing
 	stdin  []byte
-	ok     []int // exit codes besides 0 that are answers
+	ok     []int       // exit codes besides 0 that are answers
+	holds  *calls.File // kept open by git: what it locks stays locked until git ends, also when this process does not live to see it
 }
 
 // run runs git and returns its standard output. What git writes to standard
@@ -59,7 +61,7 @@ func (o Options) run(ctx context.Context, c call) ([]byte, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
+	err := c.start(cmd)
 	var exit *exec.ExitError
 	switch {
 	case err == nil, errors.As(err, &exit) && slices.Contains(c.ok, exit.ExitCode()):
@@ -72,6 +74,21 @@ func (o Options) run(ctx context.Context, c call) ([]byte, error) {
 		return nil, fault.Errorf(fault.Unavailable, "state.no_space", "the disk is full (git %s)", c.args[0])
 	}
 	return nil, fmt.Errorf("git %s: %w: %s", c.args[0], err, bytes.TrimSpace(errs.b))
+}
+
+// start runs the command to its end.
+func (c call) start(cmd *exec.Cmd) error {
+	if c.holds == nil {
+		return cmd.Run()
+	}
+	fd, err := calls.Dup(c.holds.Fd())
+	if err != nil {
+		return err
+	}
+	held := os.NewFile(uintptr(fd), c.holds.Name())
+	cmd.ExtraFiles = []*os.File{held}
+	err = calls.Run(c.args[0], cmd.Run)
+	return errors.Join(err, held.Close())
 }
 
 func (o Options) environment(c call) []string {
@@ -129,10 +146,14 @@ func GitVersion(ctx context.Context, o Options) (string, error) {
 
 // git runs git in the workspace, on its repository and no other.
 func (w *Workspace) git(ctx context.Context, c call) ([]byte, error) {
+	return w.o.run(ctx, w.call(c))
+}
+
+func (w *Workspace) call(c call) call {
 	c.dir = w.root
 	c.config = slices.Concat(w.settings, c.config)
 	c.env = append([]string{"GIT_DIR=" + w.gitDir, "GIT_WORK_TREE=" + w.root}, c.env...) // of two, the later one counts
-	return w.o.run(ctx, c)
+	return c
 }
 
 // records splits output whose records end in NUL.

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 )
 
@@ -33,10 +34,21 @@ func (w *Workspace) State(ctx context.Context, id string, attempt int, before, a
 		if len(t.j.Ops) > 0 {
 			before, after = t.j.states()
 		}
+		if m := t.j.Ref; m != nil {
+			b, err := w.Branch(ctx, m.Ref, m.New, m.Old)
+			if err != nil {
+				return r, err
+			}
+			r.Branch = &b
+		}
+	}
+	look, err := w.present(ctx)
+	if err != nil {
+		return r, err
 	}
 	for _, rel := range slices.Sorted(maps.Keys(before)) {
 		p := PathReport{Path: rel, Before: before[rel], After: after[rel]}
-		if p.Now, err = w.stateOf(ctx, rel); err != nil {
+		if p.Now, err = look(rel); err != nil {
 			return r, err
 		}
 		p.Is = position(p)
@@ -49,6 +61,27 @@ func (w *Workspace) State(ctx context.Context, id string, attempt int, before, a
 	}
 	r.Repository = whole(r.Paths)
 	return r, nil
+}
+
+// present returns what says the state of a path now: on disk, or in the branch
+// that is committed to where that is checked out nowhere.
+func (w *Workspace) present(ctx context.Context) (func(rel string) (patch.State, error), error) {
+	disk := func(rel string) (patch.State, error) { return w.stateOf(ctx, rel) }
+	if !w.Commits() {
+		return disk, nil
+	}
+	t, err := w.target(ctx)
+	if fault.CodeOf(err) == "state.no_branch" || err == nil && t.here {
+		return disk, nil
+	}
+	return w.treeOf(ctx, t.old).look, err
+}
+
+// Branch says where a branch stands, seen from a transaction that was
+// committed to it.
+func (w *Workspace) Branch(ctx context.Context, ref, commit, parent string) (RefReport, error) {
+	now, is, err := w.branchPosition(ctx, refMove{Ref: ref, New: commit, Old: parent})
+	return RefReport{Ref: ref, Commit: commit, Parent: parent, Now: now, Is: is}, err
 }
 
 // position says which version a path is. Where nothing is to lie, a folder is
@@ -121,7 +154,7 @@ func (t *tx) slots(ctx context.Context, paths []PathReport) error {
 			p.Stuck = s.Reason
 		}
 	}
-	for i, op := range t.j.Ops {
+	for i, op := range t.j.moves() {
 		s, err := t.at(t.displaced(i, op)).look(ctx)
 		if err != nil {
 			return err

@@ -23,9 +23,24 @@ type journal struct {
 	Ops     []operation `json:"operations"`
 	Made    []name      `json:"folders_made,omitempty"`    // parents first
 	Emptied []folder    `json:"folders_removed,omitempty"` // deepest first
+	Ref     *refMove    `json:"branch,omitempty"`          // where the changes are committed
 }
 
-const journalVersion = 1
+// The versions of a journal. One with a branch says so by its version: a
+// program that knows no branches must not take it back.
+const (
+	journalVersion       = 1
+	journalVersionBranch = 2
+)
+
+// moves are the operations that are done to files: none where the branch is
+// checked out nowhere.
+func (j journal) moves() []operation {
+	if j.Ref != nil && !j.Ref.Here {
+		return nil
+	}
+	return j.Ops
+}
 
 // A kind is what an operation does to its path.
 type kind string
@@ -61,6 +76,9 @@ func aside(i int) string { return slot(i) + ".old" }
 
 // encode returns the journal's bytes: one line, and its SHA-256.
 func (j journal) encode() ([]byte, error) {
+	if j.Ref != nil {
+		j.Version = journalVersionBranch
+	}
 	b, err := json.Marshal(j)
 	if err != nil {
 		return nil, err
@@ -84,7 +102,7 @@ func decodeJournal(b []byte) (journal, error) {
 	if err := json.Unmarshal([]byte(line), &j); err != nil {
 		return j, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	if j.Version != journalVersion {
+	if j.Version != journalVersion && (j.Version != journalVersionBranch || j.Ref == nil) {
 		return j, fmt.Errorf("the journal has version %d, which this program does not know", j.Version)
 	}
 	return j, nil

@@ -36,7 +36,9 @@ func (w *Workspace) acquire(ctx context.Context) (release func(), err error) {
 		<-w.busy
 		return nil, err
 	}
+	w.lock = f
 	return func() {
+		w.lock = nil
 		_ = f.Close() // the descriptor is gone, whatever that answers, and the lock with it
 		<-w.busy
 	}, nil

@@ -24,7 +24,7 @@ func (e errThird) Error() string { return quote(e.path) + " was changed by someb
 // creations and replacements. It stops at the first surprise and leaves the
 // rest to rollback.
 func (t *tx) move(ctx context.Context) error {
-	for i, op := range t.j.Ops {
+	for i, op := range t.j.moves() {
 		if op.Kind == remove {
 			if err := t.moveOne(ctx, i, op); err != nil {
 				return err
@@ -43,7 +43,7 @@ func (t *tx) move(ctx context.Context) error {
 			return err
 		}
 	}
-	for i, op := range t.j.Ops {
+	for i, op := range t.j.moves() {
 		if op.Kind != remove {
 			if err := t.moveOne(ctx, i, op); err != nil {
 				return err
@@ -179,7 +179,7 @@ func (t *tx) sync() error {
 			dirs[dir] = true
 		}
 	}
-	for _, op := range t.j.Ops {
+	for _, op := range t.j.moves() {
 		add(string(op.Path))
 	}
 	for _, f := range t.j.Emptied {
@@ -205,7 +205,7 @@ func (t *tx) sync() error {
 
 // verify reads every touched path again.
 func (t *tx) verify(ctx context.Context) error {
-	for _, op := range t.j.Ops {
+	for _, op := range t.j.moves() {
 		s, err := t.w.at.lookAt(ctx, string(op.Path))
 		if err != nil {
 			return err

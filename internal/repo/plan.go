@@ -43,6 +43,10 @@ func (w *Workspace) plan(ctx context.Context, tx string, attempt int, p Plan) (p
 	if err := consistent(out.Ops); err != nil {
 		return out, err
 	}
+	var err error
+	if out.Ref, err = w.branchPlan(ctx, p, out.Ops); err != nil || len(out.moves()) == 0 {
+		return out, err
+	}
 	links, err := w.gitlinks(ctx)
 	if err != nil {
 		return out, err

@@ -22,13 +22,23 @@ type private struct {
 	w       *Workspace
 	dir     string
 	filters []setting
+	real    string // core.fsync of objects that are written to the repository; empty: they are the private index's own
 }
 
 // An entry is one of an index.
 type entry struct{ mode, oid, path string }
 
-// private makes a private index. The caller closes it.
+// private makes a private index to look at the governed tree. The caller
+// closes it.
 func (w *Workspace) private(ctx context.Context) (*private, error) {
+	if w.Commits() {
+		return w.privateOf(ctx, "")
+	}
+	return w.privateOf(ctx, w.index)
+}
+
+// privateOf makes a copy of an index, or an empty one.
+func (w *Workspace) privateOf(ctx context.Context, index string) (*private, error) {
 	if err := w.still(); err != nil {
 		return nil, err
 	}
@@ -37,8 +47,8 @@ func (w *Workspace) private(ctx context.Context) (*private, error) {
 		return nil, pathError(stateDir, err)
 	}
 	x := &private{w: w, dir: dir}
-	if err = os.Mkdir(filepath.Join(dir, "objects"), 0o700); err == nil {
-		err = copyIfThere(w.index, filepath.Join(dir, "index"))
+	if err = os.Mkdir(filepath.Join(dir, "objects"), 0o700); err == nil && index != "" {
+		err = copyIfThere(index, filepath.Join(dir, "index"))
 	}
 	if err == nil {
 		x.filters, err = w.filtersOff(ctx)
@@ -69,11 +79,37 @@ func (w *Workspace) filtersOff(ctx context.Context) ([]setting, error) {
 
 // git runs git on the private index and objects.
 func (x *private) git(ctx context.Context, c call) ([]byte, error) {
-	c.config = slices.Concat(x.filters, []setting{{"core.fsync", "none"}}, c.config)
-	c.env = append([]string{"GIT_INDEX_FILE=" + filepath.Join(x.dir, "index"), "GIT_LITERAL_PATHSPECS=1",
-		"GIT_OBJECT_DIRECTORY=" + filepath.Join(x.dir, "objects"),
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + alternate(filepath.Join(x.w.commonDir, "objects"))}, c.env...)
+	c.config = slices.Concat(x.filters, []setting{{"core.fsync", cmp.Or(x.real, "none")}}, c.config)
+	own := []string{"GIT_INDEX_FILE=" + filepath.Join(x.dir, "index"), "GIT_LITERAL_PATHSPECS=1"}
+	if x.real == "" {
+		own = append(own, "GIT_OBJECT_DIRECTORY="+filepath.Join(x.dir, "objects"),
+			"GIT_ALTERNATE_OBJECT_DIRECTORIES="+alternate(filepath.Join(x.w.commonDir, "objects")))
+	}
+	c.env = append(own, c.env...)
 	return x.w.git(ctx, c)
+}
+
+// fill brings the index to the governed tree: what lies on disk, or, where
+// changes are committed, the branch's tree.
+func (x *private) fill(ctx context.Context, objects bool) error {
+	if !x.w.Commits() {
+		return x.snapshot(ctx, objects)
+	}
+	t, err := x.w.target(ctx)
+	if err != nil {
+		return err
+	}
+	return x.readTree(ctx, t.old)
+}
+
+// readTree brings the index to a commit's tree.
+func (x *private) readTree(ctx context.Context, commit string) error {
+	arg := commit
+	if arg == "" {
+		arg = "--empty"
+	}
+	_, err := x.git(ctx, call{args: []string{"read-tree", arg}})
+	return err
 }
 
 // alternate quotes a folder for a list that colons separate.
@@ -120,11 +156,16 @@ func (x *private) snapshot(ctx context.Context, objects bool) error {
 	return err
 }
 
-// listing returns the entries of the snapshot below a folder.
+// listing returns the entries of the governed tree below a folder.
 func (x *private) listing(ctx context.Context, dir string) ([]entry, error) {
-	if err := x.snapshot(ctx, false); err != nil {
+	if err := x.fill(ctx, false); err != nil {
 		return nil, err
 	}
+	return x.entries(ctx, dir)
+}
+
+// entries returns those of the index below a folder.
+func (x *private) entries(ctx context.Context, dir string) ([]entry, error) {
 	args := []string{"ls-files", "--stage", "-z"}
 	if dir != "" {
 		args = append(args, "--", dir+"/")

@@ -25,15 +25,21 @@ func (w *Workspace) ReadFile(ctx context.Context, path string, offset, limit int
 	if !clean(path) || !w.ours(path) {
 		return FileRead{}, missing
 	}
-	in, err := w.inSnapshot(ctx, path)
-	if err != nil {
-		return FileRead{}, err
-	}
 	tree, err := w.Tree(ctx)
 	if err != nil {
 		return FileRead{}, err
 	}
 	s, err := tree.Stat(path)
+	if err != nil {
+		return FileRead{}, err
+	}
+	if w.Commits() && (s.Kind == patch.File || s.Kind == patch.Symlink) {
+		b, err := tree.Read(path)
+		from := min(offset, int64(len(b)))
+		to := from + min(limit, int64(len(b))-from)
+		return FileRead{State: s, Data: b[from:to], Truncated: to < int64(len(b))}, err
+	}
+	in, err := w.inSnapshot(ctx, path)
 	if err != nil {
 		return FileRead{}, err
 	}
@@ -105,6 +111,9 @@ func (w *Workspace) Files(ctx context.Context, dir string) ([]string, error) {
 		slices.Sort(files)
 		return files, err
 	}
+	if w.Commits() {
+		return w.committedFiles(ctx, dir)
+	}
 	args := []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}
 	if dir != "" {
 		args = append(args, "--", dir+"/")
@@ -131,10 +140,32 @@ func (w *Workspace) Files(ctx context.Context, dir string) ([]string, error) {
 	return files, nil
 }
 
+// committedFiles is Files of the branch that is committed to.
+func (w *Workspace) committedFiles(ctx context.Context, dir string) ([]string, error) {
+	t, err := w.target(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"ls-tree", "-r", "-z", "--full-tree", w.treeish(t.old)}
+	if dir != "" {
+		args = append(args, "--", dir+"/")
+	}
+	out, err := w.git(ctx, call{args: args, env: []string{"GIT_LITERAL_PATHSPECS=1"}})
+	var files []string
+	for _, r := range records(out) {
+		if head, p, ok := strings.Cut(r, "\t"); ok && !strings.HasPrefix(head, modeLink) && w.ours(p) {
+			files = append(files, p)
+		}
+	}
+	slices.Sort(files)
+	return files, err
+}
+
 // Ignored returns those of paths, in their order, that git ignores and does not
-// track, by one call of git. In a plain folder nothing is.
+// track, by one call of git. In a plain folder nothing is, nor where changes are
+// committed: what is there is tracked.
 func (w *Workspace) Ignored(ctx context.Context, paths []string) ([]string, error) {
-	if !w.Git() || len(paths) == 0 {
+	if !w.Git() || w.Commits() || len(paths) == 0 {
 		return nil, nil
 	}
 	out, err := w.git(ctx, call{args: []string{"check-ignore", "-z", "--stdin"}, stdin: []byte(strings.Join(paths, "\x00") + "\x00"), ok: []int{1}})

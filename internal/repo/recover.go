@@ -10,7 +10,8 @@ import (
 )
 
 // Recover settles every transaction that a dead process left: one without a
-// journal is removed, one without a marker is rolled back. Committed ones are
+// journal is removed, one without a marker is rolled back, unless its branch
+// has moved: then it is committed. Committed ones are
 // returned and left as they are: report each to the log, then call Finish.
 // It may be called at any time, and again.
 func (w *Workspace) Recover(ctx context.Context) (out []Recovered, err error) {
@@ -90,6 +91,10 @@ func (t *tx) settle(ctx context.Context) (Recovered, error) {
 	}
 	t.w.moves.Lock()
 	defer t.w.moves.Unlock()
+	if forward, err := t.forward(ctx, m); err != nil || forward {
+		r.Marker = Committed
+		return r, err
+	}
 	out, err := t.rollback(ctx)
 	r.Stuck, r.Kept, r.Marker = out.Stuck, out.Kept, Aborted
 	if len(out.Stuck) > 0 {
@@ -100,6 +105,23 @@ func (t *tx) settle(ctx context.Context) (Recovered, error) {
 		err = t.clear()
 	}
 	return r, err
+}
+
+// forward looks whether the branch has moved already, which is the commit
+// point of a transaction that is committed, and then writes the marker. With
+// any other marker it has been decided that the paths go back.
+func (t *tx) forward(ctx context.Context, m Marker) (bool, error) {
+	if t.j.Ref == nil || m != None || t.w.blind {
+		return false, nil
+	}
+	_, is, err := t.w.branchPosition(ctx, *t.j.Ref)
+	if err != nil || is != AtAfter {
+		return false, err
+	}
+	if err := t.syncRef(*t.j.Ref); err != nil {
+		return false, err
+	}
+	return true, t.mark()
 }
 
 // settled reads what a rollback or Finish wrote down; nothing if it wrote none.

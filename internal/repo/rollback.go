@@ -42,7 +42,7 @@ func (t *tx) rollback(ctx context.Context) (settlement, error) {
 		}
 		return nil
 	}
-	for i, op := range slices.Backward(t.j.Ops) {
+	for i, op := range slices.Backward(t.j.moves()) {
 		if op.Kind != remove {
 			if err := back(i, op); err != nil {
 				return out, err
@@ -61,7 +61,7 @@ func (t *tx) rollback(ctx context.Context) (settlement, error) {
 			return out, err
 		}
 	}
-	for i, op := range t.j.Ops {
+	for i, op := range t.j.moves() {
 		if op.Kind == remove {
 			if err := back(i, op); err != nil {
 				return out, err

@@ -19,10 +19,15 @@ import (
 	"roundtable/internal/patch"
 )
 
-// Head returns HEAD's commit; empty in a plain folder or before the first one.
+// Head returns HEAD's commit, or that of the branch that is committed to;
+// empty in a plain folder or before the first one.
 func (w *Workspace) Head(ctx context.Context) (string, error) {
 	if !w.Git() {
 		return "", nil
+	}
+	if w.Commits() {
+		t, err := w.target(ctx)
+		return t.old, err
 	}
 	out, err := w.git(ctx, call{args: []string{"rev-parse", "--quiet", "--verify", "HEAD^{commit}"}, ok: []int{1}})
 	return strings.TrimSpace(string(out)), err
@@ -47,17 +52,22 @@ func (w *Workspace) ResolveCommit(ctx context.Context, rev string) (string, erro
 	return id, nil
 }
 
-// Snapshot returns the base made of HEAD and the states of paths on disk.
+// Snapshot returns the base made of the newest commit and the states of paths.
 func (w *Workspace) Snapshot(ctx context.Context, paths []string) (Base, error) {
-	commit, err := w.Head(ctx)
+	look, commit, err := w.looker(ctx)
 	if err != nil {
 		return Base{}, err
+	}
+	if !w.Commits() {
+		if commit, err = w.Head(ctx); err != nil {
+			return Base{}, err
+		}
 	}
 	w.moves.RLock()
 	defer w.moves.RUnlock()
 	b := Base{Commit: commit, ObjectFormat: w.format, States: map[string]patch.State{}}
 	for _, p := range paths {
-		if b.States[p], err = w.stateOf(ctx, p); err != nil {
+		if b.States[p], err = look(p); err != nil {
 			return Base{}, err
 		}
 	}
@@ -65,7 +75,17 @@ func (w *Workspace) Snapshot(ctx context.Context, paths []string) (Base, error) 
 	return b, nil
 }
 
-// stateOf is what lies at a path, with its digest.
+// looker returns what says the state of a path of the governed tree, and the
+// commit where that is a branch's.
+func (w *Workspace) looker(ctx context.Context) (look func(rel string) (patch.State, error), commit string, err error) {
+	if !w.Commits() {
+		return func(rel string) (patch.State, error) { return w.stateOf(ctx, rel) }, "", nil
+	}
+	tree, commit, err := w.branch(ctx)
+	return tree.look, commit, err
+}
+
+// stateOf is what lies at a path on disk, with its digest.
 func (w *Workspace) stateOf(ctx context.Context, rel string) (patch.State, error) {
 	if !w.ours(rel) {
 		return patch.State{Kind: patch.Special}, nil
@@ -86,11 +106,15 @@ func PathsDigest(states map[string]patch.State) string {
 
 // Changed returns the paths, sorted, that are not in the state given.
 func (w *Workspace) Changed(ctx context.Context, states map[string]patch.State) ([]string, error) {
+	look, _, err := w.looker(ctx)
+	if err != nil {
+		return nil, err
+	}
 	w.moves.RLock()
 	defer w.moves.RUnlock()
 	var changed []string
 	for _, p := range slices.Sorted(maps.Keys(states)) {
-		now, err := w.stateOf(ctx, p)
+		now, err := look(p)
 		if err != nil {
 			return nil, err
 		}
@@ -111,9 +135,9 @@ func (w *Workspace) Digest(ctx context.Context, kind, path string) (Presence, st
 		return "", "", fault.Errorf(fault.Invalid, "bad_resource", "no digest is defined for a %q", kind)
 	}
 	s := patch.State{Kind: patch.Dir}
-	var err error
-	if path != "" {
-		s, err = w.stateOf(ctx, path)
+	look, _, err := w.looker(ctx)
+	if err == nil && path != "" {
+		s, err = look(path)
 	}
 	switch {
 	case errors.Is(err, unix.EACCES), fault.CodeOf(err) == "state.permission":

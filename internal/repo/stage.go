@@ -26,8 +26,8 @@ const few = 16
 // one which could not be made again is noticed now. Nothing in the work tree
 // changes.
 func (t *tx) stage(ctx context.Context, p planned) error {
-	together := len(p.Ops) > few && kernel.SyncfsReports()
-	for i, op := range p.Ops {
+	together := len(p.moves()) > few && kernel.SyncfsReports()
+	for i, op := range p.moves() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (t *tx) images(ctx context.Context, p planned) error {
 	for i, op := range p.Ops {
 		if op.Kind != create {
 			sources = append(sources, func() (io.ReadCloser, error) {
-				r, err := t.w.image(string(op.Path))
+				r, err := t.before(ctx, string(op.Path))
 				return r, stale(string(op.Path), err)
 			})
 			want, paths = append(want, op.Before.SHA256), append(paths, string(op.Path))
@@ -101,6 +101,15 @@ func stale(rel string, err error) error {
 		return conflict("state.stale", noLonger, []string{rel})
 	}
 	return pathError(rel, err)
+}
+
+// before opens what lies at a path before the apply.
+func (t *tx) before(ctx context.Context, rel string) (io.ReadCloser, error) {
+	if m := t.j.Ref; m != nil && !m.Here {
+		b, err := t.w.treeOf(ctx, m.Old).Read(rel)
+		return io.NopCloser(bytes.NewReader(b)), err
+	}
+	return t.w.image(rel)
 }
 
 // image opens the bytes of a file or the text of a link of the work tree.

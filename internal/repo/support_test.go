@@ -120,7 +120,12 @@ func git(t testing.TB, dir string, args ...string) string {
 // gitRepo makes a repository with one commit of the files given.
 func gitRepo(t testing.TB, files map[string]spec) string {
 	t.Helper()
-	root := t.TempDir()
+	return gitRepoIn(t, t.TempDir(), files)
+}
+
+// gitRepoIn makes it in an empty folder, or goes on with one that was begun.
+func gitRepoIn(t testing.TB, root string, files map[string]spec) string {
+	t.Helper()
 	git(t, root, "init", "-q")
 	for path, s := range files {
 		write(t, root, path, s)
@@ -167,6 +172,7 @@ func memory(t testing.TB) string {
 	if err != nil {
 		return t.TempDir()
 	}
+	must(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	return dir
 }

@@ -40,7 +40,11 @@ type Workspace struct {
 	inexact string // what it does wrong
 	links   linkCache
 	durable map[string]bool // attempts whose marker this process knows to be on the disk; of whoever writes
+	lock    *calls.File     // while somebody in this process changes the workspace
 	lax     bool            // only in tests, as their control: staged files are not synced
+	blind   bool            // the same: recovery does not look at the branch
+
+	objects, headers reader
 }
 
 func (o Options) withDefaults() Options {
@@ -50,6 +54,7 @@ func (o Options) withDefaults() Options {
 	o.MaxFile = cmp.Or(o.MaxFile, 32<<20)
 	o.MaxFiles = cmp.Or(o.MaxFiles, 500_000)
 	o.MaxOutput = cmp.Or(o.MaxOutput, 256<<20)
+	o.LockWait = cmp.Or(o.LockWait, 3*time.Second)
 	if o.Step == nil {
 		o.Step = func(Step) {}
 	}
@@ -81,7 +86,8 @@ func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), durable: map[string]bool{}, reserved: slices.Clone(o.Reserved)}
+	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), durable: map[string]bool{}, reserved: slices.Clone(o.Reserved),
+		objects: reader{mode: "--batch"}, headers: reader{mode: "--batch-check"}}
 	err = w.findGit(ctx)
 	if err == nil && w.o.Scratch == "" {
 		if err = w.makeState(); err == nil {
@@ -96,10 +102,11 @@ func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 
 // Close releases the folder.
 func (w *Workspace) Close() error {
-	if w.tmp == nil {
-		return w.at.f.Close()
+	err := errors.Join(w.objects.close(), w.headers.close(), w.at.f.Close())
+	if w.tmp != nil {
+		err = errors.Join(err, w.tmp.Close())
 	}
-	return errors.Join(w.tmp.Close(), w.at.f.Close())
+	return err
 }
 
 // Root returns the absolute path of the folder.
@@ -108,10 +115,15 @@ func (w *Workspace) Root() string { return w.root }
 // Git says whether the workspace is a Git work tree.
 func (w *Workspace) Git() bool { return w.gitDir != "" }
 
-// Tree returns the files as they lie on disk, read at each call. What is not
+// Tree returns the files as they lie on disk, read at each call; or, where
+// changes are committed, as the branch's newest commit has them. What is not
 // the workspace's to show or change (.git, .roundtable, nested repositories)
 // reads as patch.Special and is not among the names.
 func (w *Workspace) Tree(ctx context.Context) (patch.Tree, error) {
+	if w.Commits() {
+		tree, _, err := w.branch(ctx)
+		return tree, err
+	}
 	links, err := w.gitlinks(ctx)
 	return disk{ctx, w, links}, err
 }
