@@ -230,7 +230,41 @@ func (h *Handler) recovery(ctx context.Context, c op.Call, in transactionQuestio
 		return r, err
 	}
 	r.Actions = actions(t, p, r)
+	if t.State == domain.TxApplied && t.CompensatedBy == "" && r.Repository != "after" {
+		back, err := u.mergeable(ctx, root, t)
+		if err != nil {
+			return r, err
+		}
+		r.Actions[len(r.Actions)-1] = back
+	}
 	return r, nil
+}
+
+// mergeable says whether a transaction can be taken back though its paths are
+// not all as it left them.
+func (u *unit) mergeable(ctx context.Context, root string, t domain.Transaction) (wire.Action, error) {
+	a := wire.Action{Action: "compensate"}
+	of, err := load[domain.Proposal](ctx, u, events.ProposalStream(t.Proposal))
+	if err != nil {
+		return a, err
+	}
+	m, err := u.h.World.Reverse(ctx, root, t.Files, movedBack(of, t.Revision))
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
+		a.Why = f.Detail
+		return a, nil
+	}
+	switch {
+	case err != nil:
+		return a, err
+	case len(m.Conflicts) > 0:
+		a.Why = "later work stands in the way at " + named(m.Paths)
+	case len(m.Patch) == 0:
+		a.Why = "every path is as taking it back would make it"
+	default:
+		a.Possible, a.Why = true, "what was done since can be kept"
+		a.Call = &fault.Step{Op: "transaction.compensate", Args: map[string]any{"transaction_id": t.ID}}
+	}
+	return a, nil
 }
 
 // actions says what can be done about a transaction now, and why.
@@ -259,8 +293,6 @@ func actions(t domain.Transaction, p domain.Proposal, r wire.Recovery) []wire.Ac
 	switch {
 	case t.CompensatedBy != "":
 		comp.Why = "it was taken back by " + t.CompensatedBy
-	case t.State == domain.TxApplied && r.Repository != "after":
-		comp.Why = "its paths are no longer all as it left them"
 	case t.State == domain.TxApplied:
 		comp = wire.Action{Action: "compensate", Possible: true, Why: "every path is as it left it", Call: call("transaction.compensate", tx)}
 	}

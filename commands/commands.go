@@ -25,6 +25,7 @@ import (
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
 	"roundtable/internal/policy"
+	"roundtable/internal/wire"
 )
 
 // A Command is a wish. Its decide loads what it needs from u and returns what
@@ -49,6 +50,10 @@ type Config struct {
 	// Show reads one entity once the views hold position after. It answers the
 	// entity and the position it was read at.
 	Show func(ctx context.Context, entity, workspace, id string, after int64) (any, int64, error)
+	// Later says what transactions have left at the paths since one of the
+	// workspace had changed them, the oldest first, of all up to position after.
+	// Nil where nobody can say.
+	Later func(ctx context.Context, workspace, transaction string, paths []string, after int64) ([]wire.LaterChange, error)
 }
 
 // A Handler runs commands against one log.

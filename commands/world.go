@@ -26,9 +26,11 @@ type World interface {
 	Tree(ctx context.Context, root string, patch []byte) (string, error)
 	// Argv splits a test command, and refuses one that may not run.
 	Argv(command string) ([]string, error)
-	// Reverse makes the patch that takes the files back to what they were.
-	// Paths that are no longer as the transaction left them are named instead.
-	Reverse(ctx context.Context, root string, files []events.ChangedPath) (patch []byte, changed []string, err error)
+	// Reverse merges the taking back of files into the tree as it lies. Renames
+	// are what taking back moves, from where it lies now to where it was.
+	Reverse(ctx context.Context, root string, files []events.ChangedPath, renames map[string]string) (Merging, error)
+	// Rebase merges what a revision makes of its own base into the tree as it lies.
+	Rebase(ctx context.Context, root string, r domain.Revision) (Merging, error)
 	// Lies compares a transaction's paths and journal with what lies there now.
 	Lies(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (wire.Recovery, error)
 	// KeepBase stores durably what lies at paths, where it is as the states say:
@@ -62,6 +64,16 @@ type PatchPage struct {
 	Notes []wire.PatchNote // of the whole patch, the first of them
 	Found int              // how many notes there are in all
 	Next  *PatchPlace      // of the page after; nil: this is the last
+}
+
+// A Merging is what a three-way merge with the tree as it lies came to.
+type Merging struct {
+	Patch      []byte               // takes the tree as it lies to the merged one; empty if nothing is left to change
+	Base       []events.PathState   // the tree as it lies: the states that the merge was made from
+	Merged     []string             // paths whose result is neither side's
+	Conflicts  []wire.MergeConflict // the first of them; with any there is no patch
+	Paths      []string             // all paths in conflict, raw
+	Impossible string               // why there was nothing to merge: the revision gives nothing on its own base
 }
 
 // An Inspection is what a patch is, and what it meets in the tree as it lies.

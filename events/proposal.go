@@ -27,6 +27,8 @@ type ProposalRevisionAttached struct {
 	Resources   []string      `json:"resources"`
 	Risk        string        `json:"effective_risk"` // the higher of the author's word and policy's
 	AttachedBy  string        `json:"attached_by"`
+	RebasedFrom int           `json:"rebased_from,omitempty"` // the revision that was merged into a moved base
+	Merged      []string      `json:"merged_paths,omitempty"` // whose content was merged: neither side's
 }
 
 // A Base is what a revision was made on: the state of every path that the

@@ -98,10 +98,14 @@ func revisionAttached(ctx context.Context, r *rows, e events.Event, p events.Pro
 	if err != nil {
 		return err
 	}
+	merged, err := listed(p.Merged)
+	if err != nil {
+		return err
+	}
 	if err := r.exec(ctx, `INSERT INTO revisions (seq, proposal, number, patch_digest, patch_bytes, base_commit, paths_digest,
-		candidate_tree, files, resources, attached_by, attached_at) VALUES (?,?,?,?,?,?,?,'',?,?,?,?)`,
+		candidate_tree, files, resources, attached_by, attached_at, rebased_from, merged_paths) VALUES (?,?,?,?,?,?,?,'',?,?,?,?,?,?)`,
 		e.Position, p.Proposal, p.Number, p.PatchDigest, p.PatchBytes, p.Base.Commit, p.Base.PathsDigest,
-		stored, resources, p.AttachedBy, nanos(e.Time)); err != nil {
+		stored, resources, p.AttachedBy, nanos(e.Time), p.RebasedFrom, merged); err != nil {
 		return err
 	}
 	if err := r.exec(ctx, `DELETE FROM proposal_paths WHERE proposal = ?`, p.Proposal); err != nil {

@@ -43,11 +43,11 @@ func fillProposals(ctx context.Context, tx *sql.Tx, ps []wire.Proposal, revision
 	at, ids := indexBy(ps, func(p wire.Proposal) string { return p.ID })
 	const those = ` WHERE proposal IN (SELECT value FROM json_each(?))`
 	err := each(ctx, tx, `SELECT proposal, number, patch_digest, patch_bytes, base_commit, paths_digest, candidate_tree, files, resources,
-		attached_by, attached_at FROM revisions`+those+revisions+` ORDER BY seq`, []any{ids}, func(s scanner) error {
+		attached_by, attached_at, rebased_from, merged_paths FROM revisions`+those+revisions+` ORDER BY seq`, []any{ids}, func(s scanner) error {
 		var id string
 		var r wire.Revision
 		err := s.Scan(&id, &r.Number, &r.PatchDigest, &r.PatchBytes, &r.Base.Commit, &r.Base.PathsDigest, &r.CandidateTree,
-			decoded{&r.Files}, decoded{&r.Resources}, &r.AttachedBy, stamp{&r.AttachedAt})
+			decoded{&r.Files}, decoded{&r.Resources}, &r.AttachedBy, stamp{&r.AttachedAt}, &r.RebasedFrom, decoded{&r.Merged})
 		ps[at[id]].Revisions = append(ps[at[id]].Revisions, r)
 		return err
 	})

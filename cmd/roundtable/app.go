@@ -95,7 +95,7 @@ func openDying(ctx context.Context, data string, lg *slog.Logger, die *failpoint
 	a.closes(a.world.Close)
 	a.views = projections.New(a.store, db, lg)
 	a.reader = projections.NewReader(a.views, time.Now, projections.Limits{})
-	a.handler = commands.New(commands.Config{Log: a.through, World: a.world, Policy: policy.Default(), Now: time.Now, NewID: ids(), Show: a.reader.Show, Operations: opNames})
+	a.handler = commands.New(commands.Config{Log: a.through, World: a.world, Policy: policy.Default(), Now: time.Now, NewID: ids(), Show: a.reader.Show, Later: a.reader.Later, Operations: opNames})
 	return a, nil
 }
 

@@ -12,9 +12,10 @@ type Held struct {
 	Data  []byte
 }
 
-// Hold is what a tree holds at path. Of a folder nothing is told but that it is
-// there: as to a path that something may be put at, that is Absent.
-func Hold(t Tree, path string) (Held, error) {
+// Hold is what a tree holds at path. A folder is Absent: whether it leaves
+// room for a file is judged when a patch is applied. A file of more than most
+// bytes is not read and has no SHA256; it can be merged with nothing.
+func Hold(t Tree, path string, most int) (Held, error) {
 	st, err := t.Stat(path)
 	switch {
 	case err != nil:
@@ -23,9 +24,15 @@ func Hold(t Tree, path string) (Held, error) {
 		return Held{State: State{Kind: Absent}}, nil
 	case st.Kind != File && st.Kind != Symlink:
 		return Held{State: State{Kind: st.Kind}}, nil
+	case st.Size > int64(most):
+		return Held{State: State{Kind: st.Kind, Mode: st.Mode, Size: st.Size}}, nil
 	}
 	data, err := t.Read(path)
 	return Held{stateOf(st.Mode, data), data}, err
+}
+
+func (h Held) unread() bool {
+	return (h.State.Kind == File || h.State.Kind == Symlink) && h.State.SHA256 == ""
 }
 
 // A Fork is one path in three trees: ours and theirs were both made of base.
@@ -47,6 +54,7 @@ const (
 	ReasonAdded   Reason = "added"      // both sides put something else there
 	ReasonDeleted Reason = "deleted"    // one side took it away, the other changed it
 	ReasonExists  Reason = "exists"     // something stands where it must be moved to
+	ReasonLarge   Reason = "too_large"  // it has more bytes than a file that is merged may have
 	ReasonPlace   Reason = "in_the_way" // the merged tree could not stand like that
 )
 
@@ -56,6 +64,8 @@ type Conflict struct {
 	Reason  Reason
 	Detail  string  // one sentence for people; escaped
 	Clashes []Clash // of ReasonLines
+
+	Base, Ours, Theirs []byte // of ReasonLines: the files that the clashes are places in
 }
 
 // A Merge is what three trees come to. With a conflict there is no result.
@@ -88,7 +98,11 @@ func MergeTrees(forks []Fork, renames map[string]string) (m Merge) {
 	for _, f := range forks {
 		if !moved[f.Path] {
 			result, reason, clashes := mergeHeld(f.Base, f.Ours, f.Theirs)
-			m.settle(f, result, reason, clashes, result.State != f.Theirs.State)
+			if reason != "" {
+				m.refuse(f, reason, "", clashes)
+				continue
+			}
+			m.settle(f, result, result.State != f.Theirs.State)
 		}
 	}
 	slices.SortFunc(m.Images, func(a, b Image) int { return strings.Compare(a.Path, b.Path) })
@@ -106,24 +120,21 @@ func (m *Merge) move(a, b Fork) {
 	case a.Ours.State.Kind == Absent && b.Ours.State == b.Theirs.State:
 		return // done already
 	case b.Ours.State.Kind != Absent:
-		m.refuse(b.Path, ReasonExists, "it is there, and "+Show(a.Path)+" must be moved to it", nil)
+		m.Conflicts = append(m.Conflicts, Conflict{Path: b.Path, Reason: ReasonExists, Detail: "it is there, and " + Show(a.Path) + " must be moved to it"})
 		return
 	}
 	result, reason, clashes := mergeHeld(a.Base, a.Ours, b.Theirs)
 	if reason != "" {
-		m.refuse(a.Path, reason, reason.sentence()+"; it must be moved to "+Show(b.Path), clashes)
+		a.Theirs = b.Theirs
+		m.refuse(a, reason, "; it must be moved to "+Show(b.Path), clashes)
 		return
 	}
-	m.settle(a, Held{State: State{Kind: Absent}}, "", nil, false)
-	m.settle(b, result, "", nil, result.State != b.Theirs.State)
+	m.settle(a, Held{State: State{Kind: Absent}}, false)
+	m.settle(b, result, result.State != b.Theirs.State)
 }
 
 // settle notes what becomes of a path.
-func (m *Merge) settle(f Fork, result Held, reason Reason, clashes []Clash, merged bool) {
-	if reason != "" {
-		m.refuse(f.Path, reason, reason.sentence(), clashes)
-		return
-	}
+func (m *Merge) settle(f Fork, result Held, merged bool) {
 	if result.State == f.Ours.State {
 		return
 	}
@@ -133,8 +144,12 @@ func (m *Merge) settle(f Fork, result Held, reason Reason, clashes []Clash, merg
 	}
 }
 
-func (m *Merge) refuse(path string, r Reason, detail string, clashes []Clash) {
-	m.Conflicts = append(m.Conflicts, Conflict{Path: path, Reason: r, Detail: detail, Clashes: clashes})
+func (m *Merge) refuse(f Fork, r Reason, more string, clashes []Clash) {
+	c := Conflict{Path: f.Path, Reason: r, Detail: r.sentence() + more, Clashes: clashes}
+	if len(clashes) > 0 {
+		c.Base, c.Ours, c.Theirs = f.Base.Data, f.Ours.Data, f.Theirs.Data
+	}
+	m.Conflicts = append(m.Conflicts, c)
 }
 
 func (r Reason) sentence() string {
@@ -153,6 +168,8 @@ func (r Reason) sentence() string {
 		return "both sides put something there, and not the same"
 	case ReasonDeleted:
 		return "one side took it away, and the other changed it"
+	case ReasonLarge:
+		return "it has more bytes than a file that is merged may have"
 	}
 	return string(r)
 }
@@ -164,6 +181,8 @@ func mergeHeld(base, ours, theirs Held) (Held, Reason, []Clash) {
 		return theirs, "", nil
 	case theirs.State == base.State:
 		return ours, "", nil
+	case slices.ContainsFunc([]Held{base, ours, theirs}, Held.unread):
+		return Held{}, ReasonLarge, nil
 	case ours.State.Kind == Special || theirs.State.Kind == Special:
 		return Held{}, ReasonType, nil
 	case ours.State.Kind == Absent || theirs.State.Kind == Absent:

@@ -22,7 +22,7 @@ func forks(t testing.TB, base, ours, theirs map[string]file) (all []patch.Fork) 
 		}
 	}
 	hold := func(tree map[string]file, p string) patch.Held {
-		h, err := patch.Hold(mapTree(tree), p)
+		h, err := patch.Hold(mapTree(tree), p, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

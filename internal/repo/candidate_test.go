@@ -125,3 +125,23 @@ func TestCandidateOfPlainFolder(t *testing.T) {
 		t.Error("wrote into the workspace")
 	}
 }
+
+// A tracked file where now a folder lies, and a tracked folder where now a link
+// or a file lies, are taken as they lie.
+func TestCandidateOfOtherKinds(t *testing.T) {
+	root := gitRepo(t, map[string]spec{"a": "100644 a\n", "b": "100644 b\n", "d/x": "100644 x\n", "e/x": "100644 x\n", "e/y": "100644 y\n", "to/x": "100644 x\n"})
+	w := open(t, root, repo.Options{})
+	for _, p := range []string{"a", "b", "d", "e"} {
+		must(t, os.RemoveAll(filepath.Join(root, p)))
+	}
+	must(t, os.MkdirAll(filepath.Join(root, "a/b"), 0o755))
+	must(t, os.WriteFile(filepath.Join(root, "a/b/c"), []byte("c\n"), 0o644))
+	must(t, os.Mkdir(filepath.Join(root, "b"), 0o755))
+	must(t, os.Symlink("to", filepath.Join(root, "d")))
+	must(t, os.WriteFile(filepath.Join(root, "e"), []byte("e\n"), 0o644))
+	got, err := w.Candidate(ctx(t), nil)
+	must(t, err)
+	if want := gitTree(t, map[string]spec{"a/b/c": "100644 c\n", "d": "120000 to", "e": "100644 e\n", "to/x": "100644 x\n"}); got.ID != want {
+		t.Fatalf("got %v, git says %s", got, want)
+	}
+}

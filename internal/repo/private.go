@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"roundtable/internal/fault"
+	"roundtable/internal/patch"
 )
 
 // A private index is a copy of the user's, with objects of its own: whatever
@@ -128,18 +129,39 @@ func (x *private) snapshot(ctx context.Context, objects bool) error {
 	if _, err := x.git(ctx, call{args: []string{"update-index", "-q", "--really-refresh"}, ok: []int{1}}); err != nil {
 		return err
 	}
-	out, err := x.git(ctx, call{args: []string{"ls-files", "-z", "--modified", "--others", "--exclude-standard"}})
+	out, err := x.git(ctx, call{args: []string{"ls-files", "-z", "-t", "--modified", "--others", "--exclude-standard"}})
 	if err != nil {
 		return err
 	}
-	var paths bytes.Buffer
+	var gone, paths bytes.Buffer
 	found := records(out)
 	if len(found) > x.w.o.MaxFiles {
 		return fault.Errorf(fault.TooLarge, "too_large", "the workspace has more than %d files that are new or changed", x.w.o.MaxFiles)
 	}
-	for _, p := range found {
-		if !strings.HasSuffix(p, "/") && x.w.ours(p) { // a slash: a nested repository
-			paths.WriteString(p + "\x00")
+	var tree patch.Tree
+	for _, f := range found {
+		tag, p, _ := strings.Cut(f, " ")
+		if strings.HasSuffix(p, "/") || !x.w.ours(p) { // a slash: a nested repository
+			continue
+		}
+		to := &paths
+		if tag != "?" { // of a file of the index where a folder lies now, or behind a link, git makes an error
+			if tree == nil {
+				if tree, err = x.w.Tree(ctx); err != nil {
+					return err
+				}
+			}
+			if st, err := tree.Stat(p); err != nil {
+				return err
+			} else if st.Kind == patch.Dir || st.Kind == patch.Absent {
+				to = &gone
+			}
+		}
+		to.WriteString(p + "\x00")
+	}
+	if gone.Len() > 0 {
+		if _, err := x.git(ctx, call{args: []string{"update-index", "--force-remove", "-z", "--stdin"}, stdin: gone.Bytes()}); err != nil {
+			return err
 		}
 	}
 	if paths.Len() == 0 {

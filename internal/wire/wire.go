@@ -113,6 +113,8 @@ type Revision struct {
 	Resources     []string  `json:"resources"`
 	AttachedBy    string    `json:"attached_by"`
 	AttachedAt    time.Time `json:"attached_at"`
+	RebasedFrom   int       `json:"rebased_from,omitempty"` // the revision that the service merged into a moved base
+	Merged        []string  `json:"merged_paths"`           // whose content the service merged: neither side's
 }
 
 // A Vote is one reviewer's word on one revision.

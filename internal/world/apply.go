@@ -2,12 +2,10 @@ package world
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
 	"roundtable/events"
-	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 	"roundtable/internal/repo"
 	"roundtable/internal/wire"
@@ -62,43 +60,6 @@ func (w *World) Materialise(ctx context.Context, root string, data []byte, dst s
 	}
 	t, err := s.Materialise(ctx, changes, dst)
 	return t.ID, err
-}
-
-// Reverse makes the patch that takes files back to what they were before. The
-// paths that are no longer as they were left are named instead.
-func (w *World) Reverse(ctx context.Context, root string, files []events.ChangedPath) (data []byte, changed []string, err error) {
-	s, err := w.space(ctx, root)
-	if err != nil {
-		return nil, nil, err
-	}
-	left := map[string]patch.State{}
-	for _, f := range files {
-		left[f.Path] = state(f.After)
-	}
-	if changed, err = s.Changed(ctx, left); err != nil || len(changed) > 0 {
-		return nil, changed, err
-	}
-	tree, err := s.Tree(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	var images []patch.Image
-	for _, f := range files {
-		im := patch.Image{Path: f.Path, Before: state(f.After), After: state(f.Before)}
-		if im.Before.Kind != patch.Absent {
-			if im.Old, err = tree.Read(f.Path); err != nil {
-				return nil, nil, err
-			}
-		}
-		if im.After.Kind != patch.Absent {
-			if im.New, err = w.blobs.Get(ctx, im.After.SHA256); err != nil {
-				return nil, nil, errors.Join(fault.Errorf(fault.Unavailable, "state.artifact_missing", "what %s held before cannot be read", f.Path), err)
-			}
-		}
-		images = append(images, im)
-	}
-	data, err = patch.Format(images, s.sha256)
-	return data, nil, err
 }
 
 // Lies compares a transaction's paths and journal with what lies there now.

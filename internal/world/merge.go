@@ -1,0 +1,153 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"roundtable/commands"
+	"roundtable/domain"
+	"roundtable/events"
+	"roundtable/internal/fault"
+	"roundtable/internal/patch"
+)
+
+// maxMerged bounds a file that is merged, in bytes: the engine takes none that
+// is larger.
+const maxMerged = 32 << 20
+
+// Reverse merges the taking back of files into the tree as it lies. A path that
+// is as it was left goes back to what it was, byte for byte; one that is so
+// already is left out; later work is kept if it can be.
+func (w *World) Reverse(ctx context.Context, root string, files []events.ChangedPath, renames map[string]string) (m commands.Merging, err error) {
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return m, err
+	}
+	tree, err := s.Tree(ctx)
+	if err != nil {
+		return m, err
+	}
+	var forks []patch.Fork
+	for _, f := range files {
+		fork := patch.Fork{Path: f.Path}
+		if fork.Ours, err = patch.Hold(tree, f.Path, maxMerged); err != nil {
+			return m, err
+		}
+		if fork.Theirs, err = w.held(ctx, f.Before, fork.Ours); err != nil {
+			return m, err
+		}
+		fork.Base = patch.Held{State: held(f.After)}
+		if fork.Theirs.State != fork.Ours.State { // else what it was made of does not matter
+			if fork.Base, err = w.held(ctx, f.After, fork.Ours); err != nil {
+				return m, err
+			}
+		}
+		forks = append(forks, fork)
+	}
+	return w.merging(ctx, s, forks, renames)
+}
+
+// held is the state of a path as something that can be merged: a folder leaves
+// the path free.
+func held(st events.PathState) patch.State {
+	if st.Kind == string(patch.Dir) {
+		return patch.State{Kind: patch.Absent}
+	}
+	return state(st)
+}
+
+// held gives the bytes that a path had, from the tree if they lie there.
+func (w *World) held(ctx context.Context, st events.PathState, ours patch.Held) (patch.Held, error) {
+	h := patch.Held{State: held(st)}
+	switch {
+	case h.State == ours.State:
+		return ours, nil
+	case h.State.SHA256 == "":
+		return h, nil
+	}
+	var err error
+	if h.Data, err = w.blobs.Get(ctx, h.State.SHA256); err != nil {
+		return h, errors.Join(fault.Errorf(fault.Unavailable, "state.artifact_missing", "what %s held cannot be read any more", patch.Show(st.Path)), err)
+	}
+	return h, nil
+}
+
+// Rebase merges what a revision makes of its own base into the tree as it lies.
+func (w *World) Rebase(ctx context.Context, root string, r domain.Revision) (m commands.Merging, err error) {
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return m, err
+	}
+	made, err := w.made(ctx, s, r)
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == "no_interdiff" {
+		return commands.Merging{Impossible: f.Detail}, nil
+	}
+	if err != nil {
+		return m, err
+	}
+	p, _, err := w.stated(ctx, s, r)
+	if err != nil {
+		return m, err
+	}
+	renames := map[string]string{}
+	for _, f := range p.Files() {
+		if f.Op == patch.Rename {
+			renames[f.OldPath] = f.NewPath
+		}
+	}
+	tree, err := s.Tree(ctx)
+	if err != nil {
+		return m, err
+	}
+	var forks []patch.Fork
+	for _, path := range slices.Sorted(maps.Keys(made)) {
+		im := made[path]
+		ours, err := patch.Hold(tree, path, maxMerged)
+		if err != nil {
+			return m, err
+		}
+		forks = append(forks, patch.Fork{Path: path, Base: patch.Held{State: im.Before, Data: im.Old}, Ours: ours, Theirs: patch.Held{State: im.After, Data: im.New}})
+	}
+	return w.merging(ctx, s, forks, renames)
+}
+
+// merging makes the patch of a merge, and sees that it gives the merged tree.
+func (w *World) merging(ctx context.Context, s *space, forks []patch.Fork, renames map[string]string) (m commands.Merging, err error) {
+	merged := patch.MergeTrees(forks, renames)
+	for _, f := range forks {
+		m.Base = append(m.Base, pathState(f.Path, f.Ours.State))
+	}
+	if len(merged.Conflicts) > 0 {
+		m.Conflicts, m.Paths = shownConflicts(merged.Conflicts)
+		return m, nil
+	}
+	m.Merged = merged.Merged
+	if m.Patch, err = patch.Format(merged.Images, s.sha256); err != nil || len(m.Patch) == 0 {
+		return m, err
+	}
+	f, err := s.fit(ctx, m.Patch)
+	switch {
+	case err != nil:
+		return m, err
+	case f.ignored != nil:
+		return m, f.ignored
+	case f.refused != nil && (f.refused.Class.Stage() == patch.StagePaths || f.refused.Class == patch.Exists):
+		m.Patch, m.Merged = nil, nil
+		m.Conflicts, m.Paths = shownConflicts([]patch.Conflict{{Path: f.refused.Path, Reason: patch.ReasonPlace, Detail: f.refused.Error()}})
+		return m, nil
+	case f.refused != nil && f.refused.Class.Stage() == patch.StageParse:
+		return m, refusal(f.refused)
+	case f.refused != nil || !gives(f.result.Changes, merged.Images):
+		return m, fault.Errorf(fault.Conflict, "state.stale", "the files changed while they were merged; send it again")
+	}
+	return m, nil
+}
+
+// gives reports whether changes are exactly the images.
+func gives(changes []patch.Change, images []patch.Image) bool {
+	return slices.EqualFunc(changes, images, func(c patch.Change, m patch.Image) bool {
+		return c.Path == m.Path && c.Before == m.Before && c.After == m.After
+	})
+}

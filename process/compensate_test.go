@@ -1,0 +1,384 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"roundtable/commands"
+	"roundtable/domain"
+	"roundtable/events"
+	"roundtable/events/eventlog"
+	"roundtable/internal/fault"
+	"roundtable/internal/patch"
+	"roundtable/internal/sqlite"
+	"roundtable/internal/wire"
+	"roundtable/projections"
+)
+
+// A tree is files by path: "x" before the text of a program, "l" before the
+// text of a link, "-" before that of any other file.
+type tree map[string]string
+
+// lay makes the tree of the bench's folder this one.
+func (b *bench) lay(t tree) {
+	b.t.Helper()
+	names, err := os.ReadDir(b.root)
+	for _, n := range names {
+		if n.Name() != ".git" && n.Name() != ".roundtable" {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(b.root, n.Name())))
+		}
+	}
+	for p, text := range t {
+		full := filepath.Join(b.root, p)
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(full), 0o755))
+		switch text[0] {
+		case 'l':
+			err = errors.Join(err, os.Symlink(text[1:], full))
+		case 'x':
+			err = errors.Join(err, os.WriteFile(full, []byte(text[1:]), 0o755))
+		default:
+			err = errors.Join(err, os.WriteFile(full, []byte(text[1:]), 0o644))
+		}
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// lies spells the tree of the bench's folder, with its folders.
+func (b *bench) lies() string {
+	b.t.Helper()
+	var out []string
+	err := filepath.WalkDir(b.root, func(path string, d fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(path, b.root+"/")
+		if err != nil || path == b.root {
+			return err
+		}
+		if rel == ".git" || rel == ".roundtable" {
+			return fs.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil || d.IsDir() {
+			out = append(out, rel+"/")
+			return err
+		}
+		if d.Type()&fs.ModeSymlink != 0 {
+			to, err := os.Readlink(path)
+			out = append(out, fmt.Sprintf("%s -> %q", rel, to))
+			return err
+		}
+		data, err := os.ReadFile(path)
+		out = append(out, fmt.Sprintf("%s %v %q", rel, info.Mode().Perm()&0o111 != 0, data))
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return strings.Join(out, "\n")
+}
+
+func (b *bench) git(args ...string) string {
+	b.t.Helper()
+	cmd := exec.CommandContext(b.t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "core.autocrlf=false"}, args...)...)
+	cmd.Dir = b.root
+	out, err := cmd.Output()
+	if err != nil {
+		b.t.Fatal(args, err)
+	}
+	return string(out)
+}
+
+// change is git's patch from one tree to another; the first lies there then.
+func (b *bench) change(from, to tree) string {
+	b.t.Helper()
+	b.lay(to)
+	b.git("add", "-A")
+	after := strings.TrimSpace(b.git("write-tree"))
+	b.lay(from)
+	b.git("add", "-A")
+	before := strings.TrimSpace(b.git("write-tree"))
+	return b.git("diff", "--binary", "--full-index", "-M", before, after)
+}
+
+// applied applies a patch, and lets go of the claim it needed.
+func (b *bench) applied(patch string) (tx string) {
+	b.t.Helper()
+	tx = b.must(b.as("ada"), commands.ApplyPatch{Proposal: b.ready(patch)}).IDs["transaction"]
+	if got := b.ended(tx); got.State != domain.TxApplied {
+		b.t.Fatalf("%+v", got.Failure)
+	}
+	b.must(b.as("coder"), commands.ReleaseClaim{Claim: b.wide()})
+	return tx
+}
+
+// takenBack takes a transaction back and applies that.
+func (b *bench) takenBack(tx string) (back string, r events.ProposalRevisionAttached) {
+	b.t.Helper()
+	id := b.must(b.as("ada"), commands.Compensate{Transaction: tx}).IDs["proposal"]
+	b.must(b.as("critic"), commands.CastVote{Proposal: id, Vote: "approve", Reason: "fine"})
+	back = b.must(b.as("bob"), commands.ApplyPatch{Proposal: id}).IDs["transaction"]
+	if got := b.ended(back); got.State != domain.TxApplied {
+		b.t.Fatalf("%+v", got.Failure)
+	}
+	return back, b.attached(id)
+}
+
+// attached is the newest revision of a proposal.
+func (b *bench) attached(proposal string) (last events.ProposalRevisionAttached) {
+	b.t.Helper()
+	for r, err := range eventlog.Records(b.t.Context(), b.store, 0, 0) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if e, err := r.Event(); err == nil {
+			if a, ok := e.Payload.(events.ProposalRevisionAttached); ok && a.Proposal == proposal {
+				last = a
+			}
+		}
+	}
+	return last
+}
+
+// refusedBack takes a transaction back, which must be refused.
+func (b *bench) refusedBack(tx, code string) *fault.Error {
+	b.t.Helper()
+	_, err := b.Do(b.t.Context(), b.as("ada"), commands.Compensate{Transaction: tx})
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != code {
+		b.t.Fatalf("%v, want %s", err, code)
+	}
+	return f
+}
+
+// told gives the bench's commands what views know of later work.
+func (b *bench) told() (stop func()) {
+	b.t.Helper()
+	db, err := sqlite.OpenViews(b.t.Context(), filepath.Join(b.dir, "views.db"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	v := projections.New(b.store, db, nil)
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- v.Run(ctx) }()
+	config := b.Config
+	config.Later = projections.NewReader(v, time.Now, projections.Limits{Wait: 20 * time.Second}).Later
+	b.Handler = commands.New(config)
+	return func() {
+		cancel()
+		if err := errors.Join(<-done, db.Close()); err != nil {
+			b.t.Error(err)
+		}
+	}
+}
+
+// write changes one file by hand.
+func (b *bench) write(name, text string) {
+	b.t.Helper()
+	if err := os.WriteFile(filepath.Join(b.root, name), []byte(text), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+const ten = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
+
+// TestRoundTrip: a change that was applied and taken back leaves every byte,
+// mode, link and folder as it was.
+func TestRoundTrip(t *testing.T) {
+	b := setUp(t, files)
+	b.join("bob", "human", "", "operator")
+	stop := b.run()
+	defer stop()
+	edited := strings.Replace(ten, "5\n", "five\n", 1)
+	for _, x := range []struct {
+		name       string
+		from, into tree
+	}{
+		{"text", tree{"p": "-" + ten}, tree{"p": "-" + edited}},
+		{"no newline at the end", tree{"p": "-" + ten + "end"}, tree{"p": "-" + ten + "end\n"}},
+		{"CR LF", tree{"p": "-" + strings.ReplaceAll(ten, "\n", "\r\n")}, tree{"p": "-" + strings.ReplaceAll(edited, "\n", "\r\n")}},
+		{"mixed line ends", tree{"p": "-a\r\nb\nc\r\n"}, tree{"p": "-a\nb\r\nc\r\n"}},
+		{"bytes that are no text", tree{"p": "-caf\xe9\n"}, tree{"p": "-caf\xe9s\n"}},
+		{"binary", tree{"p": "-\x00\x01\xff" + ten}, tree{"p": "-\x00\x02\xfe" + ten}},
+		{"binary to text", tree{"p": "-\x00\x01\xff" + ten}, tree{"p": "-" + ten}},
+		{"mode", tree{"p": "-" + ten}, tree{"p": "x" + ten}},
+		{"mode and text", tree{"p": "x" + ten}, tree{"p": "-" + edited}},
+		{"new", tree{"q": "-q\n"}, tree{"q": "-q\n", "a/b/c": "-" + ten}},
+		{"new and empty", tree{"q": "-q\n"}, tree{"q": "-q\n", "e": "-"}},
+		{"deleted, with its folder", tree{"q": "-q\n", "a/b/c": "x" + ten}, tree{"q": "-q\n"}},
+		{"rename", tree{"p": "-" + ten}, tree{"d/q": "-" + ten}},
+		{"rename with an edit and a mode", tree{"p": "-" + ten}, tree{"q": "x" + edited}},
+		{"names exchanged", tree{"p": "-" + ten, "q": "-q\n"}, tree{"q": "-" + ten, "p": "-q\n"}},
+		{"link", tree{"p": "-" + ten, "l": "lp"}, tree{"p": "-" + ten, "q": "-q\n", "l": "lq"}},
+		{"file to link", tree{"p": "-" + ten, "q": "-q\n"}, tree{"p": "lq", "q": "-q\n"}},
+		{"link to file", tree{"p": "lq", "q": "-q\n"}, tree{"p": "-" + ten, "q": "-q\n"}},
+		{"file to folder", tree{"p": "-" + ten}, tree{"p/q": "-" + edited, "p/r": "-r\n"}},
+		{"folder to file", tree{"p/q": "-" + ten, "p/r": "-r\n"}, tree{"p": "-" + ten}},
+	} {
+		patch := b.change(x.from, x.into)
+		was := b.lies()
+		tx := b.applied(patch)
+		if b.lies() == was {
+			t.Fatalf("%s: nothing was changed", x.name)
+		}
+		_, r := b.takenBack(tx)
+		if got := b.lies(); got != was {
+			t.Errorf("%s:\n%s\nwant\n%s", x.name, got, was)
+		}
+		if len(r.Merged) > 0 {
+			t.Errorf("%s: %v were merged, and nothing was done since", x.name, r.Merged)
+		}
+	}
+}
+
+// lines is ten with some lines replaced.
+func lines(by ...string) string {
+	l := strings.SplitAfter(ten, "\n")
+	for _, s := range by {
+		n, text, _ := strings.Cut(s, "=")
+		i, _ := strconv.Atoi(n)
+		l[i-1] = text + "\n"
+	}
+	return strings.Join(l, "")
+}
+
+// TestLaterWork: what others did since stays, in order and out of order, and
+// where it is in the way nothing is done and the refusal says who did it.
+func TestLaterWork(t *testing.T) {
+	b := setUp(t, files)
+	b.join("bob", "human", "", "operator")
+	stop, quiet := b.run(), b.told()
+	defer stop()
+	defer quiet()
+	at := func(by ...string) tree { return tree{"p": "-" + lines(by...)} }
+	b.lay(at())
+	one := b.applied(b.change(at(), at("2=two")))
+	two := b.applied(b.change(at("2=two"), at("2=two", "5=five")))
+	b.write("p", lines("2=two", "5=five", "9=by hand"))
+
+	back, r := b.takenBack(one)
+	b.file("p", lines("5=five", "9=by hand"))
+	if !slices.Equal(r.Merged, []string{"p"}) {
+		t.Errorf("merged %v", r.Merged)
+	}
+	b.refusedBack(one, "already_compensated")
+	if _, r = b.takenBack(back); !slices.Equal(r.Merged, []string{"p"}) && len(r.Merged) > 0 {
+		t.Errorf("merged %v", r.Merged)
+	}
+	b.file("p", lines("2=two", "5=five", "9=by hand"))
+	_, r = b.takenBack(two)
+	b.file("p", lines("2=two", "9=by hand"))
+
+	three := b.applied(b.change(at("2=two"), at("2=two", "5=fünf")))
+	four := b.applied(b.change(at("2=two", "5=fünf"), at("2=two", "5=cinq")))
+	f := b.refusedBack(three, "compensation_conflict")
+	later, _ := f.Context["later_transactions"].([]wire.LaterTransaction)
+	conflicts, _ := f.Context["conflicts"].([]wire.MergeConflict)
+	if len(later) != 1 || later[0].Transaction != four || !slices.Equal(later[0].Paths, []string{"p"}) || len(f.Context["changed_outside"].([]string)) > 0 {
+		t.Errorf("later %+v, outside %v", later, f.Context["changed_outside"])
+	}
+	if len(conflicts) != 1 || conflicts[0].Reason != "lines" || len(conflicts[0].Hunks) != 1 || conflicts[0].Hunks[0].Ours.Lines[0].Text != "cinq" ||
+		conflicts[0].Hunks[0].Base.Lines[0].Text != "fünf" || conflicts[0].Hunks[0].Theirs.Lines[0].Text != "5" || conflicts[0].Hunks[0].Ours.Start != 5 {
+		t.Errorf("%+v", conflicts)
+	}
+	b.write("p", lines("2=two", "5=by hand"))
+	f = b.refusedBack(three, "compensation_conflict")
+	if outside := f.Context["changed_outside"].([]string); !slices.Equal(outside, []string{"p"}) || !strings.Contains(f.Detail, "no transaction") {
+		t.Errorf("outside %v: %s", outside, f.Detail)
+	}
+	b.file("p", lines("2=two", "5=by hand"))
+	b.write("p", lines("2=two"))
+	b.refusedBack(three, "nothing_to_compensate")
+}
+
+// TestLaterWorkOnNames: renames, links, binary files and folders with later
+// work in them.
+func TestLaterWorkOnNames(t *testing.T) {
+	b := setUp(t, files)
+	b.join("bob", "human", "", "operator")
+	stop := b.run()
+	defer stop()
+	reason := func(tx string) string {
+		t.Helper()
+		var out []string
+		for _, c := range b.refusedBack(tx, "compensation_conflict").Context["conflicts"].([]wire.MergeConflict) {
+			out = append(out, c.Path+" "+c.Reason)
+		}
+		return strings.Join(out, ", ")
+	}
+	moved := b.applied(b.change(tree{"p": "-" + ten}, tree{"q": "-" + lines("2=two")}))
+	b.write("q", lines("2=two", "8=eight"))
+	b.write("p", "in the way\n")
+	if got := reason(moved); got != "p exists" {
+		t.Error(got)
+	}
+	if err := os.Remove(filepath.Join(b.root, "p")); err != nil {
+		t.Fatal(err)
+	}
+	_, r := b.takenBack(moved)
+	b.file("p", lines("8=eight"))
+	if got := b.lies(); strings.Contains(got, "q") || !slices.Equal(r.Merged, []string{"p"}) {
+		t.Errorf("%s\nmerged %v", got, r.Merged)
+	}
+
+	tx := b.applied(b.change(tree{"p": "-\x00a", "l": "lp"}, tree{"p": "-\x00b", "l": "lx"}))
+	b.write("p", "\x00c")
+	if got := reason(tx); got != "p binary" {
+		t.Error(got)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(b.root, "l")), os.Symlink("y", filepath.Join(b.root, "l")), os.Remove(filepath.Join(b.root, "p"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := reason(tx); got != "l symlink, p deleted" {
+		t.Error(got)
+	}
+
+	folder := b.applied(b.change(tree{"p": "-" + ten}, tree{"p/q": "-" + ten}))
+	b.write("p/later", "x\n")
+	if got := reason(folder); got != "p in_the_way" {
+		t.Error(got)
+	}
+	b.file("p/later", "x\n")
+	made := b.applied(b.change(tree{"a": "-a\n"}, tree{"a": "-a\n", "d/e/f": "-f\n"}))
+	b.write("d/later", "x\n")
+	b.takenBack(made)
+	if got := b.lies(); got != "a false \"a\\n\"\nd/\nd/later false \"x\\n\"" {
+		t.Error("a folder with later work in it:", got)
+	}
+}
+
+// TestTakingBackRefused: nobody's claim is passed over, and what is gone from
+// the store is said to be.
+func TestTakingBackRefused(t *testing.T) {
+	b := setUp(t, files)
+	b.join("bob", "human", "", "operator")
+	stop := b.run()
+	defer stop()
+	tx := b.applied(first)
+	b.must(b.as("coder"), commands.ClaimResource{Resource: "file:a.txt", Type: "write"})
+	if f := b.refusedBack(tx, "claim_conflict"); f.Context["holder"] != b.who["coder"].ID {
+		t.Errorf("%+v", f.Context)
+	}
+	was := patch.Digest([]byte(files["a.txt"]))
+	err := filepath.WalkDir(filepath.Join(b.dir, "blobs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(strings.ReplaceAll(path, "/", ""), was) {
+			return os.Remove(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.refusedBack(tx, "state.artifact_missing")
+	b.file("a.txt", "one\n2\nthree\n")
+}
