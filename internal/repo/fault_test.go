@@ -238,12 +238,17 @@ var deaths = []func(s repo.Step) bool{
 // dead leaves what a process leaves that dies at a step.
 func (k killing) dead(t *testing.T, at func(repo.Step) bool) {
 	t.Helper()
-	w := k.opened(t, func(s repo.Step) {
+	w, err := repo.Open(ctx(t), k.root, repo.Options{Blobs: blobs(t, k.blobs), Step: func(s repo.Step) {
 		if at(s) {
 			panic("dies")
 		}
-	})
+	}})
+	must(t, err)
+	if k.aside {
+		w.ForgetExchange()
+	}
 	defer func() {
+		must(t, w.Close())
 		if recover() == nil {
 			t.Fatal("it did not die")
 		}

@@ -27,7 +27,7 @@ var oldest = [2]int{2, 32}
 var hardened = []setting{
 	{"core.hooksPath", "/dev/null"}, {"core.fsmonitor", "false"}, {"core.untrackedCache", "false"}, {"core.splitIndex", "false"},
 	{"core.protectHFS", "true"}, {"core.protectNTFS", "true"}, {"core.fsync", "all"}, {"apply.whitespace", "nowarn"},
-	{"core.quotePath", "true"}, {"core.fileMode", "true"}, {"gc.auto", "0"}, {"maintenance.auto", "false"},
+	{"core.quotePath", "true"}, {"core.fileMode", "true"}, {"core.symlinks", "true"}, {"gc.auto", "0"}, {"maintenance.auto", "false"},
 	{"submodule.recurse", "false"}, {"protocol.allow", "never"},
 }
 

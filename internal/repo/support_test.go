@@ -75,6 +75,9 @@ func listing(t testing.TB, root string, state bool) string {
 		}
 		rel, _ := filepath.Rel(root, path)
 		if rel == ".git" || rel == ".roundtable" && !state {
+			if !d.IsDir() {
+				return nil
+			}
 			return fs.SkipDir
 		}
 		fi, err := d.Info()
