@@ -119,6 +119,9 @@ func (f engineFlags) fit(ctx context.Context, x *fitting, data []byte) error {
 	}
 	if err == nil {
 		x.patch = p
+		err = x.space.CheckedOut(ctx, append(p.Touched(), p.Sources()...))
+	}
+	if err == nil {
 		if f.Attributes {
 			if x.tree, err = x.space.WithAttributes(ctx, x.tree, p.Touched()); err != nil {
 				return err

@@ -156,6 +156,31 @@ func TestPatchLocked(t *testing.T) {
 	}
 }
 
+// TestPatchSparse: a file that the checkout leaves out is refused with what to
+// do, nothing changes, and once that is done the patch is taken.
+func TestPatchSparse(t *testing.T) {
+	dir, file := folder(t)
+	save(t, filepath.Join(dir, "far", "b.txt"), "one\ntwo\n")
+	cleanGit(t, dir, "init", "-q")
+	cleanGit(t, dir, "add", "-A")
+	cleanGit(t, dir, "commit", "-qm", "x")
+	cleanGit(t, dir, "sparse-checkout", "set", "--cone", "near")
+	save(t, file, onePatch+strings.ReplaceAll(onePatch, "a.txt", "far/b.txt"))
+	for _, what := range []string{"check", "apply"} {
+		v, code := toolJSON[verdict](t, "patch", what, "--dir", dir, file)
+		if code != 1 || v.Class != "apply.not_checked_out" || v.Path != "far/b.txt" || !strings.Contains(v.Message, "git sparse-checkout add") {
+			t.Errorf("%s: %d %+v", what, code, v)
+		}
+	}
+	if got := contents(t, filepath.Join(dir, "a.txt")); got != "one\ntwo\n" {
+		t.Errorf("a.txt is %q", got)
+	}
+	cleanGit(t, dir, "sparse-checkout", "add", "far")
+	if v, code := toolJSON[verdict](t, "patch", "apply", "--dir", dir, file); code != 0 || contents(t, filepath.Join(dir, "far", "b.txt")) != "one\nzwei\n" {
+		t.Errorf("%d %+v", code, v)
+	}
+}
+
 // TestPatchSHA256: in a repository with SHA-256 ids the tree is git's, and a
 // binary patch goes there and back from the tree after alone.
 func TestPatchSHA256(t *testing.T) {

@@ -70,6 +70,7 @@ const (
 	TypeMismatch     Class = "apply.type_mismatch"
 	ModeMismatch     Class = "apply.mode_mismatch"
 	AttrFilter       Class = "apply.attr_filter"
+	NotCheckedOut    Class = "apply.not_checked_out"
 
 	ReviewBidi          Class = "review.bidi"
 	ReviewHiddenControl Class = "review.hidden_control"
@@ -170,6 +171,7 @@ func Classes() []ClassInfo {
 		{Class: TypeMismatch, Meaning: "the kind is not the one stated"},
 		{Class: ModeMismatch, Meaning: "the old mode is not the one stated"},
 		{Class: AttrFilter, Meaning: "a filter, ident or encoding attribute stands on the path"},
+		{Class: NotCheckedOut, Meaning: "a sparse checkout leaves the file out of the work tree"},
 		{Class: ReviewBidi, Meaning: "bidirectional controls in added lines (a refusal only under strict text)"},
 		{Class: ReviewHiddenControl, Meaning: "hidden control or invisible characters in added lines (a refusal only under strict text)"},
 	}

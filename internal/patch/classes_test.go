@@ -264,7 +264,7 @@ func TestLevel(t *testing.T) {
 // TestEveryClass: each class of the table is answered by some case or probe,
 // and none is answered that is not in the table.
 func TestEveryClass(t *testing.T) {
-	seen := map[patch.Class]bool{patch.AttrFilter: true} // TestAttributes
+	seen := map[patch.Class]bool{patch.AttrFilter: true, patch.NotCheckedOut: true} // TestAttributes; the command's TestPatchSparse
 	for _, p := range probes() {
 		seen[p.class] = true
 	}

@@ -126,6 +126,12 @@ func (r *Refusal) with(h Hint) *Refusal {
 	return r
 }
 
+// NotInWorkTree is the refusal of a path that git tracks and does not check
+// out: only who knows the index can give it.
+func NotInWorkTree(path string) *Refusal {
+	return refuse(NotCheckedOut, 0, path, "Git tracks this file and its checkout leaves it out (skip-worktree). Bring it into the work tree first, with `git sparse-checkout add` and its folder or with `git update-index --no-skip-worktree`.")
+}
+
 func refuse(c Class, line int, path, format string, args ...any) *Refusal {
 	return &Refusal{Class: c, Line: line, Path: Show(path), Detail: fmt.Sprintf(format, args...)}
 }

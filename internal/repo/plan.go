@@ -47,6 +47,9 @@ func (w *Workspace) plan(ctx context.Context, tx string, attempt int, p Plan) (p
 	if out.Ref, err = w.branchPlan(ctx, p, out.Ops); err != nil || len(out.moves()) == 0 {
 		return out, err
 	}
+	if err := w.checkedOut(ctx, out.moves()); err != nil {
+		return out, err
+	}
 	links, err := w.gitlinks(ctx)
 	if err != nil {
 		return out, err

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"roundtable/internal/fault"
+	"roundtable/internal/patch"
 	"roundtable/internal/repo"
 )
 
@@ -226,4 +228,38 @@ func gitFolder(t *testing.T, dir string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// A path that the checkout leaves out is refused before anything changes,
+// whether its file is there or not.
+func TestNotCheckedOut(t *testing.T) {
+	files := maps.Clone(everyKind.files)
+	maps.Copy(files, farFiles)
+	for _, name := range []string{"sparse, by folders", "sparse, with a sparse index", "sparse, by patterns", "skip-worktree by hand"} {
+		root := gitStates[name](t, gitRepo(t, files))
+		w := open(t, root, repo.Options{})
+		was := listing(t, root, false)
+		cases := []patch.Change{change("far/a", "100644 far\n", "100644 x\n"), change("far/a", "100644 far\n", ""), change("far/a", "", "100644 x\n")}
+		if name == "skip-worktree by hand" {
+			cases = append(cases, change("near.txt", "100644 hidden from git\n", "100644 x\n"))
+		}
+		for _, c := range cases {
+			_, err := w.Apply(ctx(t), "TX-1", 1, repo.Plan{Changes: []patch.Change{change("text.txt", "100644 one\n", "100644 two\n"), c}})
+			if fault.CodeOf(err) != string(patch.NotCheckedOut) || !strings.Contains(err.Error(), c.Path) {
+				t.Errorf("%s: %s: %v", name, c.Path, err)
+			}
+		}
+		if now := listing(t, root, false); now != was {
+			t.Errorf("%s: the tree is\n%s", name, now)
+		}
+		// Once it is checked out, the same is applied.
+		if name != "skip-worktree by hand" {
+			git(t, root, "sparse-checkout", "disable")
+		} else {
+			git(t, root, "update-index", "--no-skip-worktree", "far/a")
+			write(t, root, "far/a", "100644 far\n")
+		}
+		_, err := w.Apply(ctx(t), "TX-1", 1, repo.Plan{Changes: cases[:1]})
+		must(t, err)
+	}
 }

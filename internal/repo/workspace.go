@@ -39,6 +39,7 @@ type Workspace struct {
 	exact   *bool  // what the probe found out about renameat2
 	inexact string // what it does wrong
 	links   linkCache
+	skips   skipCache
 	durable map[string]bool // attempts whose marker this process knows to be on the disk; of whoever writes
 	lock    *calls.File     // while somebody in this process changes the workspace
 	lax     bool            // only in tests, as their control: staged files are not synced

@@ -179,7 +179,9 @@ func (s *space) fit(ctx context.Context, data []byte) (f fitted, err error) {
 		if f.ignored, err = s.ignored(ctx, tree, f.patch); err != nil || f.ignored != nil {
 			return f, err
 		}
-		f.result, err = patch.Apply(f.patch, tree)
+		if err = s.CheckedOut(ctx, append(f.patch.Touched(), f.patch.Sources()...)); err == nil {
+			f.result, err = patch.Apply(f.patch, tree)
+		}
 	}
 	if r, ok := errors.AsType[*patch.Refusal](err); ok {
 		f.refused, err = r, nil
