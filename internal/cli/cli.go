@@ -8,6 +8,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,10 +62,11 @@ type Env struct {
 	Call           op.Call // what every call has; Workspace may be empty, Key is filled in
 	NewKey         func() string
 	ReadFile       func(path string) ([]byte, error)
-	Taken          []string          // ops whose own name is another command
-	More           map[string]string // what help adds, by the name of the op; may be nil
-	Patience       time.Duration     // after which stderr is told that it still runs; 0: 1 s
-	Terminal       bool              // Stdout is one: a file is shown there, where it would else be passed on as it is
+	WriteNew       func(path string, data []byte) error // a file that is not there yet
+	Taken          []string                             // ops whose own name is another command
+	More           map[string]string                    // what help adds, by the name of the op; may be nil
+	Patience       time.Duration                        // after which stderr is told that it still runs; 0: 1 s
+	Terminal       bool                                 // Stdout is one: a file is shown there, where it would else be passed on as it is
 }
 
 // Run runs one command and returns its exit code. An answer that cannot be
@@ -112,6 +114,28 @@ func (env Env) run(ctx context.Context) int {
 	if err != nil {
 		return env.fail(ctx, c, in, err)
 	}
+	if in.out != "" {
+		return env.save(c, in, out)
+	}
+	env.print(in, out)
+	return Done
+}
+
+// save writes an answer to a file.
+func (env Env) save(c command, in input, out any) int {
+	var b bytes.Buffer
+	file := env
+	file.Stdout, file.Terminal = &b, false
+	file.print(in, out)
+	if err := env.WriteNew(in.out, b.Bytes()); err != nil {
+		fmt.Fprintf(env.Stderr, "roundtable %s: the answer cannot be written: %s\n", c.words(), plain(err.Error()))
+		return Failed
+	}
+	return Done
+}
+
+// print writes an answer.
+func (env Env) print(in input, out any) {
 	switch out := out.(type) {
 	case op.File:
 		env.pass(out)
@@ -122,7 +146,6 @@ func (env Env) run(ctx context.Context) int {
 			show(env.Stdout, out)
 		}
 	}
-	return Done
 }
 
 // pass writes a file, byte for byte unless a person sees it.

@@ -26,6 +26,7 @@ type input struct {
 	key       string
 	workspace string
 	after     int64
+	out       string // file that the answer goes to; "" is standard output
 	json      bool
 	help      bool
 }
@@ -35,6 +36,7 @@ var own = map[string]string{
 	"json": "print the answer as JSON", "help": "show this",
 	"workspace": "id of the workspace; needed only where you see several",
 	"key":       "idempotency key: repeat a command under the same and it is done once",
+	"out":       "write the answer to this file, which must not be there yet",
 	"after":     "wait until what a command did at this log position is shown",
 }
 
@@ -97,7 +99,7 @@ func (env Env) switched(o op.Op, name string) (bool, error) {
 	switch {
 	case name == "json" || name == "help":
 		return true, nil
-	case name == "key" && o.Writes(), name == "after" && !o.Writes(), (name == "workspace" || name == op.WorkspaceParam) && o.InWorkspace():
+	case name == "out", name == "key" && o.Writes(), name == "after" && !o.Writes(), (name == "workspace" || name == op.WorkspaceParam) && o.InWorkspace():
 		return false, nil
 	}
 	return false, fmt.Errorf("there is no flag %s", flagOf(plain(name)))
@@ -173,6 +175,10 @@ func (env Env) take(o op.Op, name string, values []string, in *input) (err error
 	case name == "key":
 		if in.key = v; strings.TrimSpace(v) == "" {
 			err = errors.New("--key must not be blank")
+		}
+	case name == "out":
+		if in.out = v; v == "" {
+			err = errors.New("--out needs the name of a file")
 		}
 	case name == "after":
 		if in.after, err = strconv.ParseInt(v, 10, 64); err != nil || in.after < 0 {

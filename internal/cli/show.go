@@ -19,7 +19,7 @@ var columns = map[string][]string{
 	"checks":       {"check", "status", "detail"},
 	"claims":       {"claim_id", "state", "claim_type", "resource_id", "holder", "expires_at"},
 	"events":       {"position", "time", "type", "stream", "actor"},
-	"files":        {"operation", "path", "old_path", "added_lines", "removed_lines"},
+	"files":        {"operation", "path", "old_path", "added_lines", "removed_lines", "stored"},
 	"gates":        {"gate", "status", "because", "needs"},
 	"phases":       {"phase", "status", "attempt", "actor", "failure_code", "ended_at"},
 	"principals":   {"principal_id", "kind", "name", "owner"},
