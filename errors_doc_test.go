@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"roundtable/internal/patch"
 )
 
 var update = flag.Bool("update", false, "write what is missing in generated documents")
@@ -43,9 +41,9 @@ func TestErrorsDoc(t *testing.T) {
 		for code, kinds := range codes {
 			rows[code] = [2]string{kindList(kinds), rows[code][1]}
 		}
-		for _, c := range patch.Classes() { // these say themselves what they mean
-			if row, ok := rows[string(c.Class)]; ok && row[1] == "" {
-				rows[string(c.Class)] = [2]string{row[0], sentence(c.Meaning)}
+		for code, meaning := range meanings() {
+			if row, ok := rows[code]; ok && row[1] == "" {
+				rows[code] = [2]string{row[0], sentence(meaning)}
 			}
 		}
 		if err := writeCodes(errorsDoc, rows); err != nil {

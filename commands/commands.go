@@ -54,6 +54,8 @@ type Config struct {
 	// workspace had changed them, the oldest first, of all up to position after.
 	// Nil where nobody can say.
 	Later func(ctx context.Context, workspace, transaction string, paths []string, after int64) ([]wire.LaterChange, error)
+	// Signer signs receipts.
+	Signer Signer
 }
 
 // A Handler runs commands against one log.

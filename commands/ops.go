@@ -33,6 +33,7 @@ func (h *Handler) Ops() []op.Op {
 	ops = append(ops, h.previewOps()...)
 	ops = append(ops, h.reviewOps()...)
 	ops = append(ops, h.transactionOps()...)
+	ops = append(ops, h.attestOps()...)
 	return append(ops, h.testOps()...)
 }
 

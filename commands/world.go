@@ -43,6 +43,9 @@ type World interface {
 	// Planned returns the states before and after that an attempt's journal
 	// holds; none if there is no journal.
 	Planned(ctx context.Context, root, transaction string, attempt int) ([]events.ChangedPath, error)
+	// Artifact says of each path whether its images are stored and sound, and
+	// spells the patch from after to before for people to read.
+	Artifact(ctx context.Context, root string, files []events.ChangedPath) ([]wire.RollbackFile, wire.ReversePatch, error)
 }
 
 // A PatchView says which part of which patch is to be shown.

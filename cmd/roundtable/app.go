@@ -18,6 +18,7 @@ import (
 
 	"roundtable/commands"
 	"roundtable/events/eventlog/sqlitelog"
+	"roundtable/internal/attest"
 	"roundtable/internal/auth"
 	"roundtable/internal/blob"
 	"roundtable/internal/op"
@@ -43,6 +44,7 @@ type app struct {
 	world   *world.World
 	steps   *process.Steps
 	handler *commands.Handler
+	ring    *attest.Ring
 	watch   watch
 	close   []func() error // in order of opening
 }
@@ -93,9 +95,10 @@ func openDying(ctx context.Context, data string, lg *slog.Logger, die *failpoint
 	a.closes(blobs.Close)
 	a.world = world.New(blobs, data, repo.Options{UserEnv: os.Environ(), Step: die.steps(a.steps.Step)})
 	a.closes(a.world.Close)
+	a.ring = attest.NewRing(keysFolder(data))
 	a.views = projections.New(a.store, db, lg)
 	a.reader = projections.NewReader(a.views, time.Now, projections.Limits{})
-	a.handler = commands.New(commands.Config{Log: a.through, World: a.world, Policy: policy.Default(), Now: time.Now, NewID: ids(), Show: a.reader.Show, Later: a.reader.Later, Operations: opNames})
+	a.handler = commands.New(commands.Config{Log: a.through, World: a.world, Policy: policy.Default(), Now: time.Now, NewID: ids(), Show: a.reader.Show, Later: a.reader.Later, Operations: opNames, Signer: a.ring})
 	return a, nil
 }
 

@@ -39,6 +39,8 @@ func generated(args []string, t terminal) bool {
 		return len(args) > 1 && (args[1] == "list" || args[1] == "verify" && !offline(args))
 	case args[0] == "token" && len(args) > 1 && args[1] == "issue":
 		return !offline(args)
+	case (args[0] == "tx" || args[0] == "transaction") && len(args) > 1 && args[1] == "verify", args[0] == "key" && len(args) > 1 && args[1] == "show":
+		return false
 	}
 	return true
 }
@@ -119,11 +121,23 @@ func runOp(ctx context.Context, args []string, t terminal) int {
 	if args[0] == "ops" {
 		return listOps(args[1:], ops, t)
 	}
-	return cli.Run(ctx, cli.Env{Ops: ops, Args: args, Stdin: t.in, Stdout: t.out, Stderr: t.err, NewKey: ids(), ReadFile: os.ReadFile,
+	return cli.Run(ctx, cli.Env{Ops: ops, Args: args, Stdin: t.in, Stdout: t.out, Stderr: t.err, NewKey: ids(), ReadFile: os.ReadFile, WriteNew: createFile,
 		Terminal: isTerminal(t.out), Call: op.Call{Workspace: t.env("ROUNDTABLE_WORKSPACE")}, Taken: []string{"patch.apply"}, More: map[string]string{
-			"log.verify":  "With --data DIR or --file EXPORT it needs no server: roundtable log verify --data DIR --help",
-			"token.issue": "With --data DIR it works on a data folder that no server has: roundtable token issue --data DIR --help",
+			"log.verify":          "With --data DIR or --file EXPORT it needs no server: roundtable log verify --data DIR --help",
+			"key.list":            "roundtable key show --data DIR reads a data folder instead, without a server.",
+			"transaction.receipt": "roundtable tx verify FILE --key PUBLIC checks a receipt, without a server.",
+			"token.issue":         "With --data DIR it works on a data folder that no server has: roundtable token issue --data DIR --help",
 		}})
+}
+
+// createFile writes a file that is not there yet, whole.
+func createFile(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
 }
 
 // listOps prints every operation.

@@ -65,6 +65,7 @@ func (s *venue) serverShapes(t *testing.T) {
 	}
 	s.get(t, "", "/principals/"+who).wants(t, "position", "principal")
 	s.get(t, "", "/me")
+	s.get(t, "", "/keys").wants(t, "keys", "next_cursor", "position")
 	s.get(t, "", "/workspaces/"+s.workspace).wants(t, "position", "workspace")
 	s.post(t, "", "/workspaces", args{"root": repository(t), "name": "second"}, 201).wants(t, "position", "workspace")
 }
@@ -149,6 +150,7 @@ func (s *venue) transactionShapes(t *testing.T, coder, p string) {
 	if a = s.get(t, "", tx+"/recovery"); a.at("repository_state") != "after" && a.at("recovery", "repository_state") != "after" {
 		t.Errorf("recovery: %s", a)
 	}
+	s.get(t, "", tx+"/rollback").wants(t, "position", "rollback")
 	a = s.post(t, "", tx+"/compensate", args{}, 201)
 	a.wants(t, "position", "proposal", "transaction")
 	s.post(t, "", "~/proposals/"+a.at("proposal", "proposal_id")+"/withdraw", args{}, 200).wants(t, "position", "proposal")

@@ -75,7 +75,7 @@ func (c *initCmd) make(ctx context.Context, t terminal) (m made, err error) {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	if err := a.whole(ctx); err != nil {
+	if err := errors.Join(a.whole(ctx), a.signing()); err != nil {
 		return m, err
 	}
 	m.Workspace, m.Token, err = a.bootstrap(ctx, dir, c.Name)

@@ -50,6 +50,8 @@ type root struct {
 	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Speak MCP on standard input and output."`
 	Log     logCmd     `cmd:"" help:"Verify, export and replay the history; log list shows it."`
 	Token   tokenCmd   `cmd:"" hidden:""`
+	Tx      txCmd      `cmd:"" help:"Check signed receipts of transactions without a server; the other verbs of tx are operations."`
+	Key     keyCmd     `cmd:"" help:"Show the public keys of a data folder; key list asks a server."`
 	Rebuild rebuildCmd `cmd:"" help:"Build the views again from the history."`
 	Patch   patchCmd   `cmd:"" help:"Check, apply, reverse and explain patches on any folder, without a server."`
 	ACP     acpCmd     `cmd:"" name:"acp" help:"Drive agents by hand over ACP, and check whether they conform."`

@@ -212,10 +212,8 @@ func writeNew(t terminal, file string, data []byte) (err error) {
 		_, err := io.Copy(t.out, bytes.NewReader(data))
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-	if err != nil {
+	if err := createFile(file, data); err != nil {
 		return fault.Errorf(fault.Invalid, "invalid_flag", "the patch cannot be written: %v", err)
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"roundtable/api"
 	"roundtable/events/eventlog"
+	"roundtable/internal/attest"
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
 	"roundtable/internal/op"
@@ -96,6 +97,9 @@ func serve(ctx context.Context, data string, f serveFlags, t terminal) (err erro
 	}
 	if b, err := a.begun(ctx); err != nil || !b.over {
 		return errors.Join(err, fault.Errorf(fault.Conflict, "init_unfinished", "nobody has a credential for %s: run `roundtable init DIR --data %s`, which goes on where it was cut short", data, data))
+	}
+	if err := a.signing(); err != nil {
+		return err
 	}
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Addr)
 	if err != nil {
@@ -254,5 +258,9 @@ func (a *app) extras() []api.Extra {
 		Media: "text/plain; charset=utf-8", Serve: a.testLog,
 	}, {
 		Op: a.handler.RawPatchOp(), Media: rawPatchMedia, Serve: a.rawPatch,
+	}, {
+		Op: a.handler.ReceiptOp(), Media: attest.EnvelopeMedia, Serve: a.receipt,
+	}, {
+		Op: a.handler.ImageOp(), Media: imageMedia, Serve: a.beforeImage,
 	}}
 }

@@ -52,6 +52,16 @@ func (w *Workspace) ResolveCommit(ctx context.Context, rev string) (string, erro
 	return id, nil
 }
 
+// HasTree says whether the repository has a tree object of its own; false in a
+// plain folder.
+func (w *Workspace) HasTree(ctx context.Context, id string) (bool, error) {
+	if !w.Git() || len(id) < 40 || len(id) > 64 || strings.Trim(id, "0123456789abcdef") != "" {
+		return false, nil
+	}
+	out, err := w.git(ctx, call{args: []string{"rev-parse", "--quiet", "--verify", "--end-of-options", id + "^{tree}"}, ok: []int{1, 128}})
+	return strings.TrimSpace(string(out)) == id, err
+}
+
 // Snapshot returns the base made of the newest commit and the states of paths.
 func (w *Workspace) Snapshot(ctx context.Context, paths []string) (Base, error) {
 	look, commit, err := w.looker(ctx)
