@@ -126,7 +126,7 @@ func (h *Handler) validate(ctx context.Context, c op.Call, in proposalQuestion) 
 
 func check(name string, f domain.Facts, by map[string]domain.Gate) wire.Check {
 	if g, ok := by[checkOf[name]]; ok {
-		return wire.Check{Check: name, Status: g.Status, Detail: strings.Join(g.Because, "; "), Ran: true}
+		return wire.Check{Check: name, Status: g.Status, Detail: strings.Join(g.Because, "; "), Ran: true, Next: steps(g.Next)}
 	}
 	refused := f.Patch.Refused
 	is := func(prefixes ...string) bool {
@@ -137,10 +137,10 @@ func check(name string, f domain.Facts, by map[string]domain.Gate) wire.Check {
 		}
 		return false
 	}
-	pass := wire.Check{Check: name, Status: "passed", Ran: true}
-	fail := wire.Check{Check: name, Status: "failed", Ran: true}
+	pass := wire.Check{Check: name, Status: "passed", Ran: true, Next: []fault.Step{}}
+	fail := wire.Check{Check: name, Status: "failed", Ran: true, Next: []fault.Step{}}
 	if refused != nil {
-		fail.Detail = refused.Code + ": " + refused.Detail
+		fail.Detail, fail.Next = refused.Code+": "+refused.Detail, steps(by["patch"].Next)
 	}
 	switch name {
 	case "patch_exists":
@@ -157,9 +157,12 @@ func check(name string, f domain.Facts, by map[string]domain.Gate) wire.Check {
 		return pass
 	case "temp_apply":
 		if is("path.", "symlink.") {
-			return wire.Check{Check: name, Status: "skipped", Detail: "the paths are not safe"}
+			return wire.Check{Check: name, Status: "skipped", Detail: "the paths are not safe", Next: []fault.Step{}}
 		}
 		if refused != nil {
+			if said := f.Patch.Rebase.Sentence(); said != "" {
+				fail.Detail += "; " + said
+			}
 			return fail
 		}
 		pass.Detail = "the patch fits the tree as it lies now"
@@ -168,7 +171,7 @@ func check(name string, f domain.Facts, by map[string]domain.Gate) wire.Check {
 		pass.Detail = "the built-in default policy " + f.Policy.Digest()
 		return pass
 	}
-	return wire.Check{Check: name, Status: "not_applicable", Detail: "the built-in default policy does not ask for it"}
+	return wire.Check{Check: name, Status: "not_applicable", Detail: "the built-in default policy does not ask for it", Next: []fault.Step{}}
 }
 
 // legacy gives the predecessor's field names, null where nothing was run.

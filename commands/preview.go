@@ -54,6 +54,7 @@ func (h *Handler) previewOps() []op.Op {
 			Doc: "List the files of a revision's patch: operation, paths, modes and counts."}, h.patchFiles),
 		question(h, op.Op{Name: "proposal.patch_diff", Route: "GET " + p + "/diff", Out: paged("from_revision"),
 			Doc: "Show a revision's patch line by line, or with from what has changed since another revision; secrets are masked."}, h.patchDiff),
+		h.rebaseOp(),
 	}
 }
 

@@ -133,6 +133,7 @@ func cover(ids []string, paths []events.PathState) (all []string, err error) {
 type AttachPatch struct {
 	Proposal string `json:"proposal_id"`
 	Expected int    `json:"expected_revision" jsonschema:"number of the newest revision, which this one replaces" min:"1"`
+	Rebase   bool   `json:"rebase,omitempty" jsonschema:"in place of a patch: the newest revision, merged with what was done since; proposal.patch_rebase shows it"`
 	PatchInput
 }
 
@@ -152,11 +153,22 @@ func (c AttachPatch) decide(ctx context.Context, u *unit) ([]events.Payload, err
 	if _, err := p.Attach(mine, c.Expected, open); err != nil {
 		return nil, err // before the patch is looked at
 	}
-	e, err := u.revision(ctx, c.PatchInput)
+	e, err := c.revision(ctx, u, p)
 	if err != nil {
 		return nil, err
 	}
 	return p.Attach(e, c.Expected, open)
+}
+
+// revision makes the revision that is to be attached.
+func (c AttachPatch) revision(ctx context.Context, u *unit, p domain.Proposal) (e events.ProposalRevisionAttached, err error) {
+	switch {
+	case !c.Rebase:
+		return u.revision(ctx, c.PatchInput)
+	case c.Patch != "":
+		return e, fault.Errorf(fault.Invalid, "invalid_field", "a patch and rebase were both sent; send one of them").At("/rebase", "not with a patch")
+	}
+	return u.attachRebased(ctx, p, c.PatchInput)
 }
 
 // proposal loads a proposal of the command's workspace and answers its id. A
@@ -280,6 +292,13 @@ func (u *unit) facts(ctx context.Context, p domain.Proposal) (f domain.Facts, er
 	if f.Patch.Compared {
 		f.Patch.Moved = moved(append(slices.Clone(r.Base.Paths), r.Base.Sources...), append(slices.Clone(found.Base.Paths), found.Base.Sources...))
 	}
+	if len(f.Patch.Moved) > 0 {
+		m, err := u.rebase(ctx, root, r)
+		if err != nil {
+			return f, err
+		}
+		f.Patch.Rebase = rebased(m)
+	}
 	if p.Tested() && found.Refused == nil {
 		f.Patch.Tree, err = u.tree(ctx, root, r.PatchDigest)
 	}
@@ -303,14 +322,19 @@ func moved(was, is []events.PathState) (paths []string) {
 func wireGates(gates []domain.Gate, boundTo string) []wire.Gate {
 	out := make([]wire.Gate, len(gates))
 	for i, g := range gates {
-		next := []fault.Step{}
-		for _, s := range g.Next {
-			if s.Args == nil {
-				s.Args = map[string]any{}
-			}
-			next = append(next, s)
+		out[i] = wire.Gate{Gate: g.Gate, Status: g.Status, Because: append([]string{}, g.Because...), Needs: append([]string{}, g.Needs...), Next: steps(g.Next), BoundTo: boundTo}
+	}
+	return out
+}
+
+// steps spells calls, with arguments in each.
+func steps(next []fault.Step) []fault.Step {
+	out := []fault.Step{}
+	for _, s := range next {
+		if s.Args == nil {
+			s.Args = map[string]any{}
 		}
-		out[i] = wire.Gate{Gate: g.Gate, Status: g.Status, Because: append([]string{}, g.Because...), Needs: append([]string{}, g.Needs...), Next: next, BoundTo: boundTo}
+		out = append(out, s)
 	}
 	return out
 }

@@ -51,6 +51,7 @@ type World interface {
 // A PatchView says which part of which patch is to be shown.
 type PatchView struct {
 	Revision domain.Revision
+	Merged   []byte           // a patch that a merge gave, shown in place of the revision's
 	From     *domain.Revision // an earlier one: what differs between both is shown; nil: the patch itself
 	At       PatchPlace
 	Files    int // at most so many; 0 is all
@@ -67,7 +68,12 @@ type PatchPage struct {
 	Notes []wire.PatchNote // of the whole patch, the first of them
 	Found int              // how many notes there are in all
 	Next  *PatchPlace      // of the page after; nil: this is the last
+
+	Counts PatchCounts // of the whole patch
 }
+
+// PatchCounts are the sums over a patch.
+type PatchCounts struct{ Files, Added, Removed int }
 
 // A Merging is what a three-way merge with the tree as it lies came to.
 type Merging struct {

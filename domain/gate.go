@@ -38,6 +38,7 @@ type PatchFacts struct {
 	Refused  *fault.Error // why it does not parse, is not safe or does not fit; nil if it applies
 	Compared bool         // the touched paths could be compared with the base
 	Moved    []string     // those, and sources of copies, that no longer have the base's state
+	Rebase   Rebase       // what it comes to on the tree as it is, if the base has moved
 	Tree     string       // id of the candidate tree; "" if no gate needed it
 }
 
@@ -88,7 +89,11 @@ func patchGate(f Facts) Gate {
 	if r := f.Patch.Refused; r != nil {
 		g.Status, g.Because = "failed", []string{r.Code + ": " + r.Detail}
 		g.Needs = []string{"an author attaches a revision that fits"}
-		g.Next = append(slices.Clip(r.Next), attach(f.Proposal, "make the patch again on the tree as it is now"))
+		g.Next = slices.Clip(r.Next)
+		if said := f.Patch.Rebase.Sentence(); said != "" {
+			g.Because = append(g.Because, said)
+		}
+		g.Next = append(g.Next, f.Patch.Rebase.step(f.Proposal))
 	}
 	return g
 }
@@ -165,9 +170,9 @@ func baseGate(f Facts) Gate {
 		return Gate{Gate: "base", Status: "passed", Because: []string{"every touched path is as it was when the revision was attached"}}
 	}
 	return Gate{Gate: "base", Status: "failed",
-		Because: []string{"these paths have changed since the revision was attached: " + strings.Join(f.Patch.Moved, ", ")},
+		Because: []string{"these paths have changed since the revision was attached: " + strings.Join(f.Patch.Moved, ", "), f.Patch.Rebase.Sentence()},
 		Needs:   []string{"an author attaches a revision made on the tree as it is now"},
-		Next:    []fault.Step{attach(f.Proposal, "the base has moved")}}
+		Next:    []fault.Step{f.Patch.Rebase.step(f.Proposal)}}
 }
 
 func votesGate(f Facts) Gate {

@@ -147,9 +147,11 @@ func (x *private) snapshot(ctx context.Context, objects bool) error {
 		to := &paths
 		if tag != "?" { // of a file of the index where a folder lies now, or behind a link, git makes an error
 			if tree == nil {
-				if tree, err = x.w.Tree(ctx); err != nil {
+				links, err := x.w.gitlinks(ctx)
+				if err != nil {
 					return err
 				}
+				tree = disk{ctx, x.w, links}
 			}
 			if st, err := tree.Stat(p); err != nil {
 				return err

@@ -47,3 +47,19 @@ type LaterTransaction struct {
 	Transaction string   `json:"transaction_id"`
 	Paths       []string `json:"paths"`
 }
+
+// A Rebase is what a revision comes to on the tree as it lies. Nothing is
+// applied or attached by asking.
+type Rebase struct {
+	Outcome       string          `json:"outcome"`       // up_to_date, clean_rebase, conflict, already_applied or impossible
+	Why           string          `json:"why,omitempty"` // of impossible
+	Base          Base            `json:"base_revision"` // that the revision was made on
+	Changed       []string        `json:"changed_paths"` // that are no longer as the base has them
+	Bytes         int64           `json:"patch_bytes"`   // of the patch that would be attached
+	Files         int             `json:"file_count"`
+	Added         int             `json:"added_lines"`
+	Removed       int             `json:"removed_lines"`
+	Merged        []string        `json:"merged_paths"`   // whose result is neither side's
+	Conflicts     []MergeConflict `json:"conflicts"`      // the first of them
+	ConflictCount int             `json:"conflict_count"` // all of them
+}

@@ -18,10 +18,11 @@ type Gate struct {
 
 // A Check is one step of validating a proposal.
 type Check struct {
-	Check  string `json:"check"`
-	Status string `json:"status"` // passed, failed, waiting, error, skipped or not_applicable
-	Detail string `json:"detail"`
-	Ran    bool   `json:"ran"`
+	Check  string       `json:"check"`
+	Status string       `json:"status"` // passed, failed, waiting, error, skipped or not_applicable
+	Detail string       `json:"detail"`
+	Ran    bool         `json:"ran"`
+	Next   []fault.Step `json:"next"` // which call would help
 }
 
 // Gates is the answer to what stands between a proposal and its application.

@@ -95,9 +95,13 @@ func (w *World) Preview(ctx context.Context, root string, v commands.PatchView) 
 		return out, err
 	}
 	var p *patch.Patch
-	if v.From == nil {
+	switch {
+	case v.Merged != nil:
+		out.Bytes = int64(len(v.Merged))
+		p, err = patch.Parse(v.Merged, patch.Options{SHA256: s.sha256})
+	case v.From == nil:
 		p, out.Bytes, err = w.stated(ctx, s, v.Revision)
-	} else {
+	default:
 		p, out.Bytes, err = w.between(ctx, s, *v.From, v.Revision)
 	}
 	if err != nil {
@@ -107,6 +111,7 @@ func (w *World) Preview(ctx context.Context, root string, v commands.PatchView) 
 	if p == nil {
 		return out, nil // the revisions give the same
 	}
+	out.Counts.Files, out.Counts.Added, out.Counts.Removed = p.Counts()
 	notes := p.Findings()
 	out.Found = len(notes)
 	for _, n := range notes[:min(len(notes), maxNotes)] {
