@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -38,8 +39,7 @@ type diffQuestion struct {
 // previewOps lists the questions about what a patch states.
 func (h *Handler) previewOps() []op.Op {
 	const p = ws + "/proposals/{proposal_id}/patch"
-	paged := func(more ...string) *jsonschema.Schema {
-		s := op.ListOf[wire.PatchFile]("files")
+	of := func(s *jsonschema.Schema, more ...string) *jsonschema.Schema {
 		s.Properties["proposal_id"], s.Properties["revision"], s.Properties["patch_digest"] = op.SchemaOf[string](), op.SchemaOf[int](), op.SchemaOf[string]()
 		s.Required = append(s.Required, "proposal_id", "revision", "patch_digest")
 		for _, m := range more {
@@ -47,6 +47,7 @@ func (h *Handler) previewOps() []op.Op {
 		}
 		return s
 	}
+	paged := func(more ...string) *jsonschema.Schema { return of(op.ListOf[wire.PatchFile]("files"), more...) }
 	return []op.Op{
 		question(h, op.Op{Name: "proposal.patch", Route: "GET " + p, Out: op.OneOf[wire.Patch]("patch", nil),
 			Doc: "Say what a revision's patch is: digest, base, whether the base has moved, and true counts."}, h.patch),
@@ -55,6 +56,8 @@ func (h *Handler) previewOps() []op.Op {
 		question(h, op.Op{Name: "proposal.patch_diff", Route: "GET " + p + "/diff", Out: paged("from_revision"),
 			Doc: "Show a revision's patch line by line, or with from what has changed since another revision; secrets are masked."}, h.patchDiff),
 		h.rebaseOp(),
+		question(h, op.Op{Name: "proposal.patch_symbols", Route: "GET " + p + "/symbols", Out: of(op.ListOf[wire.SymbolFile]("files")),
+			Doc: "List the functions, types and other symbols that a revision's patch adds, removes or changes, by file."}, h.patchSymbols),
 	}
 }
 
@@ -152,6 +155,34 @@ func (h *Handler) patchDiff(ctx context.Context, c op.Call, in diffQuestion) (op
 		in.Limit = 500
 	}
 	return h.patchPage(ctx, c, in.patchQuestion, in.From, PatchView{Lines: in.Limit}, in.Cursor)
+}
+
+// patchSymbols lists what symbols a revision's patch touches.
+func (h *Handler) patchSymbols(ctx context.Context, c op.Call, in filesQuestion) (op.Answer, error) {
+	u, p, r, err := h.revisionOf(ctx, c, in.patchQuestion)
+	if err != nil {
+		return op.Answer{}, err
+	}
+	v := PatchView{Revision: r, Files: cmp.Or(in.Limit, 50)}
+	list := "symbols-" + r.PatchDigest
+	if v.At, err = place(list, in.Cursor); err != nil {
+		return op.Answer{}, err
+	}
+	root, err := u.root(ctx)
+	if err != nil {
+		return op.Answer{}, err
+	}
+	page, err := h.World.Symbols(ctx, root, v)
+	if err != nil {
+		return op.Answer{}, err
+	}
+	at, _, err := h.Log.Head(ctx)
+	a := op.Answer{Name: "files", Value: page.Files, Position: at, List: true,
+		More: map[string]any{"proposal_id": p.ID, "revision": r.Number, "patch_digest": r.PatchDigest}}
+	if page.Next != nil {
+		a.Next = placeCursor(list, *page.Next)
+	}
+	return a, err
 }
 
 func (h *Handler) patchPage(ctx context.Context, c op.Call, in patchQuestion, from *int, v PatchView, cursor string) (op.Answer, error) {

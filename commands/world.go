@@ -40,6 +40,9 @@ type World interface {
 	Since(ctx context.Context, root string, paths []events.PathState) (head string, changed []string, err error)
 	// Preview shows a page of what a revision's patch states.
 	Preview(ctx context.Context, root string, v PatchView) (PatchPage, error)
+	// Symbols shows a page of the symbols that a revision's patch touches, as
+	// many files as v says.
+	Symbols(ctx context.Context, root string, v PatchView) (SymbolPage, error)
 	// Planned returns the states before and after that an attempt's journal
 	// holds; none if there is no journal.
 	Planned(ctx context.Context, root, transaction string, attempt int) ([]events.ChangedPath, error)
@@ -83,6 +86,12 @@ type Merging struct {
 	Conflicts  []wire.MergeConflict // the first of them; with any there is no patch
 	Paths      []string             // all paths in conflict, raw
 	Impossible string               // why there was nothing to merge: the revision gives nothing on its own base
+}
+
+// A SymbolPage is a page of symbols.
+type SymbolPage struct {
+	Files []wire.SymbolFile
+	Next  *PatchPlace // its Line counts symbols of the file
 }
 
 // An Inspection is what a patch is, and what it meets in the tree as it lies.

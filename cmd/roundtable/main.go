@@ -21,11 +21,14 @@ import (
 	"roundtable/internal/cli"
 	"roundtable/internal/fault"
 	"roundtable/internal/runner"
+	"roundtable/internal/symbol"
 )
 
 func main() {
-	if status, handled := runner.Main(os.Args); handled {
-		os.Exit(status)
+	for _, as := range []func([]string) (int, bool){runner.Main, symbol.Main} {
+		if status, handled := as(os.Args); handled {
+			os.Exit(status)
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], terminal{os.Stdin, os.Stdout, os.Stderr, os.Getenv, nil})

@@ -7,6 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"roundtable/internal/runner"
+	"roundtable/internal/symbol"
 	"roundtable/internal/testy"
 )
 
@@ -19,6 +20,9 @@ const asProgram = "ROUNDTABLE_TEST_MAIN"
 // PATH of every test.
 func TestMain(m *testing.M) {
 	if status, handled := runner.Main(os.Args); handled {
+		os.Exit(status)
+	}
+	if status, handled := symbol.Main(os.Args); handled {
 		os.Exit(status)
 	}
 	if os.Getenv(asProgram) != "" {

@@ -83,6 +83,7 @@ func show(w io.Writer, raw json.RawMessage) {
 		case isList && lists:
 			showList(w, "", m.name, items)
 			showHunks(w, items)
+			showSymbols(w, items)
 		case isObject && !lists:
 			showObject(w, "", inner)
 		default:

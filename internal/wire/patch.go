@@ -67,3 +67,28 @@ type DiffLine struct {
 	Escaped bool   `json:"escaped,omitempty"`  // characters that are not seen stand in Text as escapes, and a backslash twice
 	Cut     bool   `json:"cut,omitempty"`      // Text is only the beginning
 }
+
+// A SymbolFile is what a patch does to the symbols of one file. A symbol that
+// only moved is not named.
+type SymbolFile struct {
+	Op        string   `json:"operation"`
+	Path      string   `json:"path"`
+	OldPath   string   `json:"old_path,omitempty"`
+	NewPath   string   `json:"new_path,omitempty"`
+	Language  string   `json:"language,omitempty"`
+	Status    string   `json:"status"`              // ok, unsupported, unparsed, binary or too_large; of two that differ the one that is not ok
+	Reason    string   `json:"reason,omitempty"`    // why it is not ok
+	Outside   bool     `json:"outside"`             // lines that no symbol has are changed too, as far as the file could be read
+	Before    []Symbol `json:"before"`              // touched ones of the file before: removed, changed or unknown
+	After     []Symbol `json:"after"`               // of the file after: added, changed or unknown
+	Continued bool     `json:"continued,omitempty"` // its first symbols are on the page before
+}
+
+// A Symbol is a function, a type or the like, with its lines.
+type Symbol struct {
+	Name   string `json:"name"` // qualified, such as Type.Method
+	Kind   string `json:"kind"` // such as function, method, class or constant
+	First  int    `json:"first_line"`
+	Last   int    `json:"last_line"`
+	Change string `json:"change"` // added, removed, changed, or unknown: the file on the other side could not be read in full
+}

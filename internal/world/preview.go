@@ -187,18 +187,7 @@ func (w *World) between(ctx context.Context, s *space, from, to domain.Revision)
 // made gives what a revision's patch makes of the paths that it touches, on its
 // own base.
 func (w *World) made(ctx context.Context, s *space, r domain.Revision) (map[string]patch.Image, error) {
-	p, _, err := w.stated(ctx, s, r)
-	if err != nil {
-		return nil, err
-	}
-	base, err := w.base(ctx, s, r, p)
-	if err != nil {
-		return nil, err
-	}
-	got, err := patch.Apply(p, base)
-	if refused, ok := errors.AsType[*patch.Refusal](err); ok {
-		return nil, fault.Errorf(fault.Conflict, "no_interdiff", "revision %d does not fit what it was made on, so what it gives cannot be compared: %s", r.Number, refused.Error())
-	}
+	got, base, err := w.applied(ctx, s, r, "no_interdiff")
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +199,26 @@ func (w *World) made(ctx context.Context, s *space, r domain.Revision) (map[stri
 	return out, err
 }
 
+// applied applies a revision's patch to its own base. Where it does not fit,
+// or that is not kept, the fault has the code.
+func (w *World) applied(ctx context.Context, s *space, r domain.Revision, code string) (*patch.Result, *patch.MapTree, error) {
+	p, _, err := w.stated(ctx, s, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	base, err := w.base(ctx, s, r, p, code)
+	if err != nil {
+		return nil, nil, err
+	}
+	got, err := patch.Apply(p, base)
+	if refused, ok := errors.AsType[*patch.Refusal](err); ok {
+		return nil, nil, fault.Errorf(fault.Conflict, code, "revision %d does not fit what it was made on, so what it gives cannot be told: %s", r.Number, refused.Error())
+	}
+	return got, base, err
+}
+
 // base is the tree that a revision was made on, as far as its patch touches it.
-func (w *World) base(ctx context.Context, s *space, r domain.Revision, p *patch.Patch) (*patch.MapTree, error) {
+func (w *World) base(ctx context.Context, s *space, r domain.Revision, p *patch.Patch, code string) (*patch.MapTree, error) {
 	tree, err := s.Tree(ctx)
 	if err != nil {
 		return nil, err
@@ -224,7 +231,7 @@ func (w *World) base(ctx context.Context, s *space, r domain.Revision, p *patch.
 		data, err := w.blobs.Get(ctx, at.SHA256)
 		if fault.CodeOf(err) == "blob_missing" { // of an older version of the service, which did not keep it
 			if data, err = tree.Read(at.Path); err != nil || patch.Digest(data) != at.SHA256 {
-				return nil, errors.Join(fault.Errorf(fault.Conflict, "no_interdiff", "what %s held when revision %d was attached is not kept", patch.Show(at.Path), r.Number), err)
+				return nil, errors.Join(fault.Errorf(fault.Conflict, code, "what %s held when revision %d was attached is not kept", patch.Show(at.Path), r.Number), err)
 			}
 		}
 		if err != nil {
