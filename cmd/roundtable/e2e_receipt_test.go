@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"roundtable/internal/attest"
-	"roundtable/internal/patch"
 )
 
 // change makes a patch of the repository: text, bytes that are no text, a link,
@@ -49,6 +47,49 @@ func (s *venue) apply(t *testing.T, coder, diff string) (tx string) {
 	return a.at("transaction", "transaction_id")
 }
 
+// tested is apply of a change of high risk that expects a test: people approve
+// it, and the test is run first.
+func (s *venue) tested(t *testing.T, coder, diff string) (tx string) {
+	t.Helper()
+	s.post(t, coder, "~/claims", args{"resource_id": "directory:", "claim_type": "write"}, 201)
+	p := s.post(t, coder, "~/proposals", args{"title": "one", "summary_md": "two", "patch": diff, "risk": "high", "expected_tests": []string{"git hash-object a.txt"}}, 201).at("proposal", "proposal_id")
+	s.post(t, coder, "~/proposals/"+p+"/request-review", args{}, 200)
+	s.post(t, "", "~/proposals/"+p+"/votes", args{"vote": "approve", "reason_md": "Read."}, 201)
+	for _, verdict := range []string{"defer", "approve"} {
+		h := s.post(t, coder, "~/approvals", args{"subject": "May it?", "reason_md": "High risk.", "proposal_id": p}, 201).at("approval", "approval_id")
+		s.post(t, "", "~/approvals/"+h+"/"+verdict, args{"reason_md": "So be it."}, 200)
+	}
+	eventually(t, func() bool { return s.get(t, "", "~/proposals/"+p+"/gates").body["appliable"] == true })
+	a := s.post(t, "", "~/proposals/"+p+"/apply", args{}, 200)
+	if a.at("transaction", "applied") != "yes" {
+		t.Fatalf("apply: %s", a)
+	}
+	return a.at("transaction", "transaction_id")
+}
+
+// relied holds the evidence of a receipt against what the server says of the
+// transaction and the proposal.
+func (s *venue) relied(t *testing.T, tx string, r attest.Receipt) {
+	t.Helper()
+	p := s.get(t, "", "~/proposals/"+r.Proposal)
+	proposal, _ := p.body["proposal"].(map[string]any)
+	e := r.Evidence
+	if len(e.Votes) != 1 || len(e.Approvals) != 1 || len(e.TestRuns) != 1 {
+		t.Fatalf("%+v", e)
+	}
+	vote, approval := list(proposal, "votes")[0], list(proposal, "approvals")
+	if e.Votes[0].ID != text(vote, "vote_id") || e.Votes[0].Voter != text(vote, "voter") || e.Votes[0].Vote != "approve" {
+		t.Errorf("%+v, and the vote is %v", e.Votes, vote)
+	}
+	if e.Approvals[0].Verdict != "approved" || !strings.Contains(fmt.Sprint(approval), e.Approvals[0].ID) {
+		t.Errorf("%+v, and the approvals are %v", e.Approvals, approval)
+	}
+	run := s.get(t, "", "~/test-runs/"+e.TestRuns[0].ID)
+	if run.at("test_run", "state") != "passed" || e.TestRuns[0].State != "passed" || e.TestRuns[0].Tree != r.After.Tree || e.TestRuns[0].Command != run.at("test_run", "command") {
+		t.Errorf("%+v of %s, and the run is %s", e.TestRuns, tx, run)
+	}
+}
+
 // ran runs the program and returns what it wrote.
 func ran(t *testing.T, env map[string]string, args ...string) (code int, out, errs string) {
 	t.Helper()
@@ -77,7 +118,7 @@ func TestReceiptFile(t *testing.T) {
 	t.Parallel()
 	s := served(t)
 	coder := s.join(t, "coder", "agent", "implementer")
-	tx := s.apply(t, coder, s.change(t))
+	tx := s.tested(t, coder, s.change(t))
 	env := map[string]string{"ROUNDTABLE_SERVER": s.at, "ROUNDTABLE_TOKEN": coder}
 	dir := t.TempDir()
 	file, key, export := filepath.Join(dir, "receipt.json"), filepath.Join(dir, "key.pub"), filepath.Join(dir, "log.ndjson")
@@ -103,6 +144,7 @@ func TestReceiptFile(t *testing.T) {
 	if after := shown.at("transaction", "after_tree"); v.Receipt.After.Tree != after || v.Subjects[0].Digest["gitTree"] != after || shown.at("transaction", "after_paths_digest") != v.Receipt.After.PathsDigest {
 		t.Errorf("%+v, and the transaction is %s", v.Receipt, shown)
 	}
+	s.relied(t, tx, *v.Receipt)
 	checked(t, 0, file, "--data", s.data)
 	if v = checked(t, 1, file); v.Class != string(attest.NoTrustedKey) || !strings.Contains(v.Message, "not verified: no trusted key") || v.Receipt != nil {
 		t.Errorf("%+v", v)
@@ -221,110 +263,6 @@ func TestReceiptStays(t *testing.T) {
 	defer s.stop()
 	if again := s.get(t, coder, path); !bytes.Equal(again.raw, first.raw) {
 		t.Errorf("%s\n%s", first, again)
-	}
-}
-
-// TestRollbackArtifact: what is kept to take a transaction back is named path
-// by path, an image that is gone too; the bytes come as they were.
-func TestRollbackArtifact(t *testing.T) {
-	t.Parallel()
-	s := served(t)
-	coder := s.join(t, "coder", "agent", "implementer")
-	secret := "ghp_" + strings.Repeat("a1B2", 9)
-	writeFile(t, filepath.Join(s.root, "a.txt"), "one\n"+secret+"\x1b[31m\nthree\n")
-	sh(t, s.root, "git", "-c", "user.name=T", "-c", "user.email=t@localhost", "commit", "--quiet", "--all", "-m", "second")
-	tx := s.apply(t, coder, s.change(t))
-	path := "~/transactions/" + tx + "/rollback"
-	eventually(t, func() bool { return s.get(t, coder, path).at("rollback", "journal") == "none" }) // it goes after the answer
-	a := s.get(t, coder, path)
-	a.wants(t, "position", "rollback")
-	r, _ := a.body["rollback"].(map[string]any)
-	files := map[string]any{}
-	for _, f := range list(r, "files") {
-		files[text(f, "path")] = f
-	}
-	receipt := s.get(t, coder, "~/transactions/"+tx+"/receipt")
-	if len(files) != 5 || r["complete"] != true || text(r, "journal") != "none" || text(r, "repository_state") != "after" || text(r, "receipt_sha256") != attest.Digest(receipt.raw) {
-		t.Errorf("%s", a)
-	}
-	if text(files["link"], "before", "kind") != "absent" || text(files["link"], "after", "link_target") != "a.txt" || text(files["dir/c.txt"], "before", "mode") != "100644" {
-		t.Errorf("%v", files)
-	}
-	if shown := text(r, "reverse", "text"); strings.Contains(string(a.raw), secret) || !strings.Contains(shown, `+[redacted:github-token]\x1b[31m`) || !strings.Contains(shown, "-zwei") {
-		t.Errorf("%s", shown)
-	}
-	s.reverses(t, r, files)
-	raw := s.get(t, coder, path+"/raw?path=a.txt")
-	if string(raw.raw) != "one\n"+secret+"\x1b[31m\nthree\n" || raw.header.Get("Content-Type") != imageMedia || raw.header.Get("ETag") != `"`+patch.Digest(raw.raw)+`"` {
-		t.Errorf("%s %v", raw, raw.header)
-	}
-	env := map[string]string{"ROUNDTABLE_SERVER": s.at, "ROUNDTABLE_TOKEN": coder}
-	if code, out, errs := ran(t, env, "tx", "before-image", tx, "b.txt"); code != 0 || out != "uno\ndos\ntres\n" {
-		t.Errorf("%d %q %s", code, out, errs)
-	}
-	if code, out, errs := ran(t, env, "tx", "rollback", tx); code != 0 || !strings.Contains(out, "dir/bytes") {
-		t.Errorf("%d %s %s", code, out, errs)
-	}
-	for _, query := range []string{"?path=link", "?path=c.txt", "?path=../a.txt", "?path="} {
-		s.refused(t, request{method: "GET", path: path + "/raw" + query}, 404, "no_before_image")
-	}
-	s.refused(t, request{method: "GET", path: path + "/raw"}, 400, "missing_field")
-	s.refused(t, request{method: "GET", path: path + "/raw?path=a.txt&as=x"}, 400, "unknown_field")
-	s.imageGone(t, path, text(files["b.txt"], "before", "sha256"), text(files["a.txt"], "before", "sha256"))
-}
-
-// reverses checks that the digest of the reverse patch is that of one that
-// takes the change back.
-func (s *venue) reverses(t *testing.T, r map[string]any, files map[string]any) {
-	t.Helper()
-	var images []patch.Image
-	for name, f := range files {
-		side := func(which string) (st patch.State, data []byte) {
-			st = patch.State{Kind: patch.Kind(text(f, which, "kind")), Mode: text(f, which, "mode"), SHA256: text(f, which, "sha256")}
-			if st.SHA256 != "" {
-				data = []byte(readFile(t, filepath.Join(s.data, "blobs", st.SHA256[:2], st.SHA256[2:])))
-				st.Size = int64(len(data))
-			}
-			return st, data
-		}
-		m := patch.Image{Path: name}
-		m.Before, m.Old = side("after")
-		m.After, m.New = side("before")
-		images = append(images, m)
-	}
-	data, err := patch.Format(images, false)
-	if err != nil || patch.Digest(data) != text(r, "reverse", "patch_digest") {
-		t.Errorf("%v: %s, and the artifact has %s", err, data, text(r, "reverse", "patch_digest"))
-	}
-	there := exec.Command("git", "apply", "--check", "-")
-	there.Dir, there.Stdin = s.root, bytes.NewReader(data)
-	if out, err := there.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
-}
-
-// imageGone takes one image away and spoils another: both are named.
-func (s *venue) imageGone(t *testing.T, path, gone, spoilt string) {
-	t.Helper()
-	blob := func(digest string) string { return filepath.Join(s.data, "blobs", digest[:2], digest[2:]) }
-	if err := os.Remove(blob(gone)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(blob(spoilt), []byte("else"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a := s.get(t, "", path)
-	r, _ := a.body["rollback"].(map[string]any)
-	stored := map[string]string{}
-	for _, f := range list(r, "files") {
-		stored[text(f, "path")] = text(f, "before", "stored") + " " + text(f, "before", "code")
-	}
-	if r["complete"] != false || fmt.Sprint(r["missing"]) != "[a.txt b.txt]" || text(r, "reverse", "omitted") == "" ||
-		stored["b.txt"] != "no state.artifact_missing" || stored["a.txt"] != "damaged state.artifact_missing" || stored["dir/c.txt"] != "yes " {
-		t.Errorf("%s", a)
-	}
-	for _, name := range []string{"a.txt", "b.txt"} {
-		s.refused(t, request{method: "GET", path: path + "/raw?path=" + name}, 503, "state.artifact_missing")
 	}
 }
 

@@ -57,7 +57,7 @@ func receipt(files ...attest.File) attest.Receipt {
 		PatchDigest: sha("patch"), PolicyDigest: sha("policy"), Base: attest.Base{Commit: strings.Repeat("a", 40), PathsDigest: digest(files, before)},
 		Before: attest.Side{PathsDigest: digest(files, before), Tree: strings.Repeat("1", 40)},
 		After:  attest.Side{PathsDigest: digest(files, after), Tree: strings.Repeat("2", 40)}, Files: files,
-		Gates: []events.GateResult{{Gate: "votes", Status: "passed", Because: []string{"1 of 1"}}}, Tested: []string{}, Fences: []events.Fence{},
+		Gates: []events.GateResult{{Gate: "votes", Status: "passed", Because: []string{"1 of 1"}}}, Evidence: attest.Evidence{Votes: []attest.Vote{}, Approvals: []attest.Approval{}, TestRuns: []attest.TestRun{}}, Tested: []string{}, Fences: []events.Fence{},
 		Author: "PR-1", AttachedBy: "PR-1", OpenedBy: "PR-2", RequestedBy: "PR-2", OpenedAt: at, RequestedAt: at, AppliedAt: at,
 		Log: attest.LogPlace{Position: 41, Event: ulid.Make().String(), Hash: sha("row")}}
 }

@@ -42,11 +42,14 @@ func Of(h History) (Receipt, error) {
 	r := Receipt{Transaction: applied.Transaction, Workspace: o.Workspace, WorkspaceKind: h.Workspace.Kind, Proposal: o.Proposal, Revision: q.Revision,
 		Attempt: applied.Attempt, Compensates: o.Compensates, PatchDigest: q.PatchDigest, PolicyDigest: q.PolicyDigest,
 		Before: Side{applied.BeforePaths, applied.BeforeTree}, After: Side{applied.AfterPaths, applied.AfterTree}, Files: []File{},
-		Gates: append([]events.GateResult{}, q.Gates...), Tested: append([]string{}, q.Tested...), Fences: append([]events.Fence{}, q.Fences...),
+		Gates: append([]events.GateResult{}, q.Gates...), Evidence: evidence(q, requested.Position, h.Proposal), Tested: append([]string{}, q.Tested...), Fences: append([]events.Fence{}, q.Fences...),
 		OpenedBy: o.By, RequestedBy: q.By, Reason: q.Reason, OpenedAt: opened.Time.UTC(), RequestedAt: requested.Time.UTC(), AppliedAt: done.Time.UTC(),
 		Log: LogPlace{h.Applied.Position, h.Applied.ID, h.Applied.Hash}}
 	for _, f := range applied.Files {
 		r.Files = append(r.Files, File{f.Path, stateOf(f.Before), stateOf(f.After)})
+	}
+	if id := r.Evidence.missing(q); id != "" {
+		return r, fmt.Errorf("the history does not have %s, which the apply rests on", id)
 	}
 	return r, r.revised(h.Proposal)
 }

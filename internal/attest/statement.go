@@ -59,6 +59,7 @@ type Receipt struct {
 	After         Side                `json:"after"`
 	Files         []File              `json:"files"` // by path
 	Gates         []events.GateResult `json:"gates"` // as they stood when it was asked for
+	Evidence      Evidence            `json:"evidence"`
 	Tested        []string            `json:"tested_trees"`
 	Fences        []events.Fence      `json:"fences"`
 	Author        string              `json:"author"`
