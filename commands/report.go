@@ -142,6 +142,17 @@ func (h *Handler) Fenced(ctx context.Context, r events.TransactionApplyRequested
 	return claims.Fenced(r.Fences, p.Authors(), u.now)
 }
 
+// Authorship returns the proposal that an apply is of, and its author.
+func (h *Handler) Authorship(ctx context.Context, r events.TransactionApplyRequested) (domain.Proposal, auth.Principal, error) {
+	u := h.question(auth.Principal{}, r.Workspace)
+	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(r.Proposal))
+	if err != nil {
+		return p, auth.Principal{}, err
+	}
+	d, err := load[domain.Directory](ctx, u, events.DirectoryStream)
+	return p, d.Principals[p.Author], err
+}
+
 // Root returns the folder of a workspace.
 func (h *Handler) Root(ctx context.Context, workspace string) (string, error) {
 	return h.question(auth.Principal{}, workspace).root(ctx)

@@ -26,7 +26,7 @@ const (
 //	any of these: ──apply──▶ accepted, ──reject──▶ rejected, ──withdraw──▶ withdrawn
 type Proposal struct {
 	ID, Workspace, Task, Author, Risk, Status, Compensates string
-	Title                                                  string
+	Title, Summary                                         string
 	ExpectedTests                                          []string
 	Revisions                                              []Revision
 	Votes                                                  []events.VoteCast // in order of casting
@@ -54,7 +54,7 @@ func (p Proposal) Evolve(e events.Payload) Proposal {
 	switch e := e.(type) {
 	case events.ProposalCreated:
 		return Proposal{ID: e.Proposal, Workspace: e.Workspace, Task: e.Task, Author: e.Author, Risk: e.Risk, Status: Pending,
-			Compensates: e.Compensates, Title: e.Title, ExpectedTests: e.ExpectedTests}
+			Compensates: e.Compensates, Title: e.Title, Summary: e.Summary, ExpectedTests: e.ExpectedTests}
 	case events.ProposalRevisionAttached:
 		p.Revisions = append(slices.Clip(p.Revisions), Revision{e.Number, e.PatchDigest, e.Base, e.Files, e.Resources, e.AttachedBy, e.Risk})
 		if p.Status == RevisionRequested {

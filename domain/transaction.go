@@ -37,6 +37,7 @@ type Transaction struct {
 	Wish                           events.TransactionApplyQueued    // an apply that waits for the turn; zero if none was asked for
 	Files                          []events.ChangedPath             // once applied
 	AfterPaths                     string
+	Ref, Commit, Parent            string // the commit that it made, if one was made
 	Compensates                    string
 	Compensation                   string // the open proposal that takes it back
 	CompensatedBy                  string
@@ -62,6 +63,7 @@ func (t Transaction) Evolve(e events.Payload) Transaction {
 		// shown, and nothing is decided by it
 	case events.TransactionApplied:
 		t.State, t.Files, t.AfterPaths = TxApplied, e.Files, e.AfterPaths
+		t.Ref, t.Commit, t.Parent = e.Ref, e.Commit, e.Parent
 	case events.TransactionFailed:
 		t.State, t.Failure, t.Wish = TxFailed, e, events.TransactionApplyQueued{}
 	case events.TransactionRetried:

@@ -85,6 +85,9 @@ type TransactionApplied struct {
 	BeforeTree  string        `json:"before_tree,omitempty"`
 	AfterTree   string        `json:"after_tree"`
 	Files       []ChangedPath `json:"files"`
+	Ref         string        `json:"ref,omitempty"`    // the branch that it was committed to; none where only files change
+	Commit      string        `json:"commit,omitempty"` // its id
+	Parent      string        `json:"parent,omitempty"` // none of a branch's first commit
 }
 
 // A ChangedPath is one path with its states before and after. The bytes of

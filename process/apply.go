@@ -13,7 +13,6 @@ import (
 	"roundtable/events"
 	"roundtable/events/eventlog"
 	"roundtable/internal/fault"
-	"roundtable/internal/patch"
 	"roundtable/internal/repo"
 	"roundtable/internal/world"
 )
@@ -95,39 +94,45 @@ func (a Applier) do(ctx context.Context, j eventlog.Job) error {
 
 // attempt plans and applies, or, of one that was committed before a crash,
 // only reports.
-func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.TransactionApplyRequested, root string, space *repo.Workspace, committed bool) error {
+func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.TransactionApplyRequested, root string, space *repo.Workspace, marked bool) error {
 	begins := "validate"
-	if committed {
+	if marked {
 		begins = "finish"
 	}
 	steps := a.Steps.begin(r, j.Meta.Actor, begins, a.Now)
 	defer a.Steps.end(r)
-	var changes []patch.Change
+	var plan repo.Plan
 	var before string
-	if !committed {
+	if !marked {
 		var err error
-		if changes, before, err = a.plan(ctx, r, root, space); err != nil {
+		if plan, before, err = a.plan(ctx, r, root, space); err != nil {
 			return a.giveUp(ctx, j, r, err)
 		}
 	}
 	// From here on the attempt goes on to its end, whatever happens to ctx.
 	ctx = context.WithoutCancel(ctx)
-	receipt, err := space.Apply(ctx, r.Transaction, r.Attempt, repo.Plan{Changes: changes})
-	if err != nil && committed {
+	receipt, err := space.Apply(ctx, r.Transaction, r.Attempt, plan)
+	if err != nil && marked {
 		return err // it is applied, whatever keeps the receipt from being read: never a failure
 	}
 	if err != nil {
 		return a.giveUp(ctx, j, r, err)
 	}
-	tree, err := space.Candidate(ctx, nil)
+	done := events.TransactionApplied{Transaction: r.Transaction, Attempt: r.Attempt, BeforePaths: receipt.BeforeDigest, AfterPaths: receipt.AfterDigest,
+		BeforeTree: before, Files: world.ChangedPaths(receipt.Before, receipt.After)}
+	if receipt.Commit != "" {
+		err = committed(ctx, space, receipt, &done)
+	} else {
+		var tree repo.CandidateTree
+		tree, err = space.Candidate(ctx, nil)
+		done.AfterTree = tree.ID
+	}
 	if err != nil {
 		return err
 	}
 	steps.to("finish")
-	done := events.TransactionApplied{Transaction: r.Transaction, Attempt: r.Attempt, BeforePaths: receipt.BeforeDigest, AfterPaths: receipt.AfterDigest,
-		BeforeTree: before, AfterTree: tree.ID, Files: world.ChangedPaths(receipt.Before, receipt.After)}
 	recovery := ""
-	if committed {
+	if marked {
 		recovery = "recovered: it was committed before the service stopped"
 	}
 	if _, err := a.Handler.Do(ctx, report(j, "applied"), commands.RecordApplied{TransactionApplied: done, Phases: steps.all("", recovery)}); err != nil {
@@ -139,34 +144,41 @@ func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.Transacti
 // plan judges once more, on the files as they are now, what the gates judged:
 // nobody else may have come to hold the resources, the paths must have the
 // base's states, and the tree must be one that was tested.
-func (a Applier) plan(ctx context.Context, r events.TransactionApplyRequested, root string, space *repo.Workspace) (changes []patch.Change, before string, err error) {
+func (a Applier) plan(ctx context.Context, r events.TransactionApplyRequested, root string, space *repo.Workspace) (plan repo.Plan, before string, err error) {
 	if err := a.Handler.Fenced(ctx, r); err != nil {
-		return nil, "", err
+		return plan, "", err
 	}
 	data, err := a.Handler.World.Kept(ctx, r.PatchDigest)
 	if err != nil {
-		return nil, "", err
+		return plan, "", err
 	}
-	if changes, err = a.World.Plan(ctx, root, data); err != nil {
-		return nil, "", err
+	parent, err := space.Head(ctx)
+	if err != nil {
+		return plan, "", err
+	}
+	if plan.Changes, err = a.World.Plan(ctx, root, data); err != nil {
+		return plan, "", err
 	}
 	// After the plan: what it read, sources of copies too, was as it was judged.
 	now, err := a.Handler.World.Inspect(ctx, root, data)
 	if err != nil {
-		return nil, "", err
+		return plan, "", err
 	}
 	if now.Base.PathsDigest != r.PathsDigest {
-		return nil, "", fault.Errorf(fault.Conflict, "state.stale", "the touched paths have changed since the gates were judged")
+		return plan, "", fault.Errorf(fault.Conflict, "state.stale", "the touched paths have changed since the gates were judged")
 	}
-	tree, err := space.Candidate(ctx, changes)
+	tree, err := space.Candidate(ctx, plan.Changes)
 	if err != nil {
-		return nil, "", err
+		return plan, "", err
 	}
 	if len(r.Tested) > 0 && !slices.Contains(r.Tested, tree.ID) {
-		return nil, "", fault.Errorf(fault.Conflict, "state.untested", "the tree would be %s, which is not the one that was tested", tree.ID)
+		return plan, "", fault.Errorf(fault.Conflict, "state.untested", "the tree would be %s, which is not the one that was tested", tree.ID)
+	}
+	if plan.Commit, err = a.commit(ctx, r, space, parent, tree.ID); err != nil {
+		return plan, "", err
 	}
 	was, err := space.Candidate(ctx, nil)
-	return changes, was.ID, err
+	return plan, was.ID, err
 }
 
 // giveUp ends the attempt with err if it says something about the repository

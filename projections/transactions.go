@@ -131,6 +131,6 @@ func applied(ctx context.Context, r *rows, e events.Event, p events.TransactionA
 		return err
 	}
 	return r.set(ctx, `UPDATE transactions SET state = 'applied', attempt = ?, candidate_tree = ?, before_paths = ?, after_paths = ?,
-		before_tree = ?, after_tree = ?, files = ?, failure = 'null', updated_at = ? WHERE id = ?`,
-		p.Attempt, p.AfterTree, p.BeforePaths, p.AfterPaths, p.BeforeTree, p.AfterTree, stored, nanos(e.Time), p.Transaction)
+		before_tree = ?, after_tree = ?, ref = ?, commit_id = ?, parent = ?, files = ?, failure = 'null', updated_at = ? WHERE id = ?`,
+		p.Attempt, p.AfterTree, p.BeforePaths, p.AfterPaths, p.BeforeTree, p.AfterTree, p.Ref, p.Commit, p.Parent, stored, nanos(e.Time), p.Transaction)
 }

@@ -14,11 +14,11 @@ func transactionView() view[wire.Transaction] {
 	return view[wire.Transaction]{
 		name: "transaction", missing: absent("transaction_not_found", "transaction"), plural: "transactions", from: transactions, source: "transactions",
 		columns: `seq, id, workspace, proposal, revision, patch_digest, policy_digest, state, attempt, behind, asked_by, reason, candidate_tree, before_paths, after_paths,
-			before_tree, after_tree, gates, relied, files, failure, resolution, compensates, compensated_by, opened_by, opened_at, updated_at`, created: "opened_at",
+			before_tree, after_tree, ref, commit_id, parent, gates, relied, files, failure, resolution, compensates, compensated_by, opened_by, opened_at, updated_at`, created: "opened_at",
 		scan: func(s scanner) (seq int64, t wire.Transaction, err error) {
 			t.Phases = []wire.Phase{}
 			err = s.Scan(&seq, &t.ID, &t.Workspace, &t.Proposal, &t.Revision, &t.PatchDigest, &t.PolicyDigest, &t.State, &t.Attempt,
-				&t.Behind, &t.AskedBy, &t.Reason, &t.CandidateTree, &t.BeforePaths, &t.AfterPaths, &t.BeforeTree, &t.AfterTree, decoded{&t.Gates}, decoded{&t.Relied},
+				&t.Behind, &t.AskedBy, &t.Reason, &t.CandidateTree, &t.BeforePaths, &t.AfterPaths, &t.BeforeTree, &t.AfterTree, &t.Ref, &t.Commit, &t.Parent, decoded{&t.Gates}, decoded{&t.Relied},
 				decoded{&t.Files}, decoded{&t.Failure}, decoded{&t.Resolution}, &t.Compensates, &t.CompensatedBy, &t.OpenedBy, stamp{&t.OpenedAt}, stamp{&t.UpdatedAt})
 			t.Applied = isApplied(t)
 			t.Before, t.After = wire.TxDigests{Paths: t.BeforePaths, Tree: t.BeforeTree}, wire.TxDigests{Paths: t.AfterPaths, Tree: t.AfterTree}

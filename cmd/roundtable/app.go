@@ -62,11 +62,11 @@ func ids() func() string {
 
 // open opens the data folder at data, which one process at a time may have.
 func open(ctx context.Context, data string, lg *slog.Logger) (*app, error) {
-	return openDying(ctx, data, lg, nil)
+	return openWith(ctx, data, lg, policy.Default(), nil)
 }
 
-// openDying opens with a failpoint.
-func openDying(ctx context.Context, data string, lg *slog.Logger, die *failpoint) (a *app, err error) {
+// openWith opens with a policy and a failpoint.
+func openWith(ctx context.Context, data string, lg *slog.Logger, pol policy.Policy, die *failpoint) (a *app, err error) {
 	a = &app{data: data, log: lg, steps: process.NewSteps(), die: die}
 	defer func() {
 		if err != nil {
@@ -93,12 +93,12 @@ func openDying(ctx context.Context, data string, lg *slog.Logger, die *failpoint
 		return a, err
 	}
 	a.closes(blobs.Close)
-	a.world = world.New(blobs, data, repo.Options{UserEnv: os.Environ(), Step: die.steps(a.steps.Step)})
+	a.world = world.New(blobs, data, repo.Options{UserEnv: os.Environ(), Step: die.steps(a.steps.Step), Commit: pol.Apply.Commits(), Branch: pol.Apply.Branch})
 	a.closes(a.world.Close)
 	a.ring = attest.NewRing(keysFolder(data))
 	a.views = projections.New(a.store, db, lg)
 	a.reader = projections.NewReader(a.views, time.Now, projections.Limits{})
-	a.handler = commands.New(commands.Config{Log: a.through, World: a.world, Policy: policy.Default(), Now: time.Now, NewID: ids(), Show: a.reader.Show, Later: a.reader.Later, Operations: opNames, Signer: a.ring})
+	a.handler = commands.New(commands.Config{Log: a.through, World: a.world, Policy: pol, Now: time.Now, NewID: ids(), Show: a.reader.Show, Later: a.reader.Later, Operations: opNames, Signer: a.ring})
 	return a, nil
 }
 

@@ -20,6 +20,9 @@ import (
 type mcpCmd struct {
 	Data     string `help:"Data folder, to work without a server; else ROUNDTABLE_SERVER is asked." type:"path"`
 	MCPNames string `help:"Tool names that are listed: plain (proposal_create) or dotted (proposal.create)." name:"mcp-names" enum:"plain,dotted" default:"plain"`
+
+	ApplyMode   string `help:"With --data: what becomes of a change in a Git workspace, worktree or commit; as of serve." enum:"worktree,commit" default:"worktree"`
+	ApplyBranch string `help:"With --data: branch that commit mode commits to."`
 }
 
 // Run speaks MCP until its input ends. Nothing but the protocol goes to
@@ -48,7 +51,11 @@ func (c *mcpCmd) Run(ctx context.Context, t terminal) error {
 
 // embedded works on the data folder itself, with all that follows the log.
 func (c *mcpCmd) embedded(ctx context.Context, t terminal, token string, lg *slog.Logger) (err error) {
-	a, err := open(ctx, dataFolder(c.Data), lg)
+	pol, err := policyOf(c.ApplyMode, c.ApplyBranch)
+	if err != nil {
+		return err
+	}
+	a, err := openWith(ctx, dataFolder(c.Data), lg, pol, nil)
 	if err != nil {
 		return err
 	}

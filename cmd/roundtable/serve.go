@@ -21,6 +21,7 @@ import (
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
 	"roundtable/internal/op"
+	"roundtable/internal/policy"
 	"roundtable/mcp"
 )
 
@@ -43,6 +44,8 @@ type serveFlags struct {
 	MaxStreams       int           `help:"Open event streams in all." default:"2000"`
 	Heartbeat        time.Duration `help:"Longest silence of an event stream." default:"15s"`
 	MCPNames         string        `help:"Tool names that are listed: plain (proposal_create) or dotted (proposal.create)." name:"mcp-names" enum:"plain,dotted" default:"plain"`
+	ApplyMode        string        `help:"What becomes of a change in a Git workspace: worktree changes files and leaves the index and HEAD alone, commit also commits it." enum:"worktree,commit" default:"worktree"`
+	ApplyBranch      string        `help:"Branch that commit mode commits to; default: the one that is checked out."`
 	LogLevel         string        `help:"Least level that is logged: debug, info, warn or error." default:"info"`
 }
 
@@ -87,7 +90,11 @@ func serve(ctx context.Context, data string, f serveFlags, t terminal) (err erro
 	if err != nil {
 		return err
 	}
-	a, err := openDying(ctx, data, lg, die)
+	pol, err := policyOf(f.ApplyMode, f.ApplyBranch)
+	if err != nil {
+		return err
+	}
+	a, err := openWith(ctx, data, lg, pol, die)
 	if err != nil {
 		return err
 	}
@@ -110,6 +117,17 @@ func serve(ctx context.Context, data string, f serveFlags, t terminal) (err erro
 
 // verifyTail is how many of the newest events are verified at start.
 const verifyTail = 10_000
+
+// policyOf is the built-in policy with what the settings say of applying.
+func policyOf(mode, branch string) (policy.Policy, error) {
+	pol := policy.Default()
+	if mode == "commit" {
+		pol.Apply = policy.Apply{Mode: mode, Branch: branch}
+	} else if branch != "" {
+		return pol, fault.Errorf(fault.Invalid, "invalid_flag", "--apply-branch %s: it goes with --apply-mode commit", branch)
+	}
+	return pol, nil
+}
 
 // check refuses settings that would expose the server.
 func (f serveFlags) check() error {

@@ -23,7 +23,19 @@ type Policy struct {
 	HighPaths      []string `json:"risk_high_paths"`    // globs: a change there has risk high
 	AuthorMayApply bool     `json:"author_may_apply"`
 	MinIsolation   string   `json:"tests_min_isolation"` // weakest at which a passed run counts
+	Apply          Apply    `json:"apply,omitzero"`
 }
+
+// An Apply says what becomes of a change in a Git workspace. The zero value
+// changes files and leaves the index and HEAD alone, as is always done in a
+// plain folder.
+type Apply struct {
+	Mode   string `json:"mode,omitempty"`   // "commit", else the files
+	Branch string `json:"branch,omitempty"` // that is committed to; empty: the one that is checked out
+}
+
+// Commits reports whether changes are committed.
+func (a Apply) Commits() bool { return a.Mode == "commit" }
 
 // Default returns the built-in policy.
 func Default() Policy {

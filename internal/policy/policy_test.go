@@ -21,6 +21,22 @@ func TestHighPath(t *testing.T) {
 	}
 }
 
+// TestDefaultDigest: what the default policy was called before there was a choice of
+// how to apply still names it.
+func TestDefaultDigest(t *testing.T) {
+	p := policy.Default()
+	if got := p.Digest(); got != "c5b5b4aff389923109fba77f7d4047392dd37f193f110474fe82dcfe4b60170f" {
+		t.Errorf("the default policy is now %s", got)
+	}
+	seen := map[string]bool{p.Digest(): true}
+	for _, a := range []policy.Apply{{Mode: "commit"}, {Mode: "commit", Branch: "main"}} {
+		if p.Apply = a; seen[p.Digest()] || !a.Commits() {
+			t.Errorf("%v has a digest of its own no more", a)
+		}
+		seen[p.Digest()] = true
+	}
+}
+
 func TestIsolated(t *testing.T) {
 	p := policy.Default()
 	for level, enough := range map[string]bool{"none": false, "process": true, "landlock": true, "namespace": true, "": false, "other": false} {

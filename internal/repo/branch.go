@@ -123,6 +123,16 @@ func (w *Workspace) treeish(commit string) string {
 	return commit
 }
 
+// TreeID returns the id of a commit's tree; that of the tree without files for
+// none.
+func (w *Workspace) TreeID(ctx context.Context, commit string) (string, error) {
+	if commit == "" {
+		return w.emptyTree(), nil
+	}
+	out, err := w.git(ctx, call{args: []string{"rev-parse", "--quiet", "--verify", "--end-of-options", commit + "^{tree}"}})
+	return strings.TrimSpace(string(out)), err
+}
+
 // branch returns the tree that changes are judged on, and the commit it is of.
 func (w *Workspace) branch(ctx context.Context) (*committed, string, error) {
 	t, err := w.target(ctx)

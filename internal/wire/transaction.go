@@ -128,6 +128,9 @@ type Transaction struct {
 	AfterPaths    string    `json:"after_paths_digest,omitempty"`
 	BeforeTree    string    `json:"before_tree,omitempty"`
 	AfterTree     string    `json:"after_tree,omitempty"`
+	Ref           string    `json:"ref,omitempty"`    // the branch that it was committed to; none where only files change
+	Commit        string    `json:"commit,omitempty"` // its id
+	Parent        string    `json:"parent,omitempty"`
 	Gates         []Gate    `json:"gates"` // as they stood when it began to apply
 	Relied
 	Files         []TxFile    `json:"files"`

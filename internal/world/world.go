@@ -88,11 +88,7 @@ func (w *World) space(ctx context.Context, root string) (*space, error) {
 	if err := ws.InitExclude(ctx); err != nil {
 		return nil, errors.Join(err, ws.Close())
 	}
-	base, err := ws.Snapshot(ctx, nil)
-	if err != nil {
-		return nil, errors.Join(err, ws.Close())
-	}
-	s := &space{ws, base.ObjectFormat == "sha256"}
+	s := &space{ws, ws.SHA256()}
 	w.open[root] = s
 	return s, nil
 }
