@@ -93,7 +93,7 @@ func openWith(ctx context.Context, data string, lg *slog.Logger, pol policy.Poli
 		return a, err
 	}
 	a.closes(blobs.Close)
-	a.world = world.New(blobs, data, repo.Options{UserEnv: os.Environ(), Step: die.steps(a.steps.Step), Commit: pol.Apply.Commits(), Branch: pol.Apply.Branch})
+	a.world = world.New(blobs, data, repo.Options{UserEnv: os.Environ(), Owner: data, Step: die.steps(a.steps.Step), Commit: pol.Apply.Commits(), Branch: pol.Apply.Branch})
 	a.closes(a.world.Close)
 	a.ring = attest.NewRing(keysFolder(data))
 	a.views = projections.New(a.store, db, lg)

@@ -30,7 +30,8 @@ type job struct {
 	Aside       bool           // as on a file system that cannot exchange
 	Commit      bool           // commit the changes
 	Blind       bool           // recover without a look at the branch
-	KillStep    string         // instead: before the step of this name
+	KillStep    string         // instead: before the step of this name, or phase and name
+	StopStep    string         // instead of StopAt, likewise
 	Git         string         // the program that is taken for git
 }
 
@@ -75,11 +76,11 @@ func (j job) do() error {
 	}
 	steps := 0
 	w, err := repo.Open(ctx, j.Root, repo.Options{Blobs: store, Git: j.Git, Path: os.Getenv("PATH"), Commit: j.Commit, Step: func(s repo.Step) {
-		if steps++; steps == j.KillAt || s.Phase == repo.Moving && s.Path != "" && s.Path == j.KillMove || s.Name == j.KillStep {
+		if steps++; steps == j.KillAt || s.Phase == repo.Moving && s.Path != "" && s.Path == j.KillMove || j.KillStep != "" && named(s, j.KillStep) {
 			err := syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			panic(fmt.Sprint("still alive: ", err))
 		}
-		if steps == j.StopAt {
+		if steps == j.StopAt || j.StopStep != "" && named(s, j.StopStep) {
 			if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 				panic(err)
 			}
@@ -124,6 +125,10 @@ func (j job) do() error {
 		}
 	}
 	return err
+}
+
+func named(s repo.Step, name string) bool {
+	return s.Name == name || string(s.Phase)+"/"+s.Name == name
 }
 
 // run runs the job in a process and says whether that was killed.

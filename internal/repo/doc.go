@@ -41,6 +41,7 @@ type Options struct {
 	Commit    bool          // changes are judged on the tree of a branch's newest commit, and committed to it; of no account in a plain folder
 	Branch    string        // which branch; the one that is checked out
 	LockWait  time.Duration // for the lock of the user's index; 3 s
+	Owner     string        // the data folder of a service, which has the workspace to itself while it is open; a second is a fault state.locked
 	Reserved  []string      // more paths, relative to the root, that are not the workspace's, such as a data folder
 	Step      func(Step)    // called before each step of the writer and of recovery; it must not wait for anything that reads the Workspace
 }

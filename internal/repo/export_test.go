@@ -12,7 +12,8 @@ func (w *Workspace) ForgetExchange() {
 // WalkComponents makes the workspace go on as on a kernel without openat2.
 func (w *Workspace) WalkComponents() { w.at.walk.Store(true) }
 
-// Lax makes the workspace leave out the syncs of staged files.
+// Lax makes the workspace leave out the syncs of staged files, and of markers
+// that it finds.
 func (w *Workspace) Lax() { w.lax = true }
 
 // Blind makes recovery look at no branch.

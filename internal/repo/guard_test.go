@@ -183,6 +183,95 @@ func aclOf(user, group, named, perm, mask, other uint32) []byte {
 	return b
 }
 
+// What a replaced file has and its successor cannot be given is a refusal, and
+// nothing has changed. So is a mode that does not come out as it was asked for.
+func TestAttributesThatCannotBeKept(t *testing.T) {
+	for what, answer := range map[string]error{
+		"fchown": unix.EPERM, "fchownat": unix.EPERM, "fsetxattr": unix.EOPNOTSUPP, "fgetxattr": unix.EACCES, "flistxattr": unix.EACCES, "fchmod": unix.EPERM,
+	} {
+		t.Run(what, func(t *testing.T) {
+			if os.Getuid() != 0 && strings.HasPrefix(what, "fchown") {
+				t.Skip("giving a file to somebody else takes root")
+			}
+			root := t.TempDir()
+			write(t, root, "other", "100644 o\n")
+			write(t, root, "a", "100644 a\n")
+			write(t, root, "link", "120000 a")
+			must(t, unix.Setxattr(filepath.Join(root, "a"), "user.note", []byte("kept"), 0))
+			if os.Getuid() == 0 {
+				must(t, os.Chown(filepath.Join(root, "a"), 1234, 5678))
+				must(t, os.Lchown(filepath.Join(root, "link"), 1234, 5678))
+			}
+			was := listing(t, root, false)
+			without(t, what, answer)
+			_, err := open(t, root, repo.Options{}).Apply(ctx(t), "TX-1", 1, repo.Plan{Changes: []patch.Change{
+				change("other", "100644 o\n", ""), change("a", "100644 a\n", "100644 A\n"), change("link", "120000 a", "120000 other2"),
+			}})
+			if fault.CodeOf(err) != "state.permission" {
+				t.Errorf("got %v", err)
+			}
+			if now := listing(t, root, false); now != was {
+				t.Errorf("the tree is\n%s", now)
+			}
+			if left, err := os.ReadDir(filepath.Join(root, ".roundtable", "tx")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v %v", left, err)
+			}
+		})
+	}
+}
+
+// A disk that is full when the plan, the staging, the images or the journal
+// come to it is said so, and nothing has changed.
+func TestFullDiskBefore(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small file system takes root")
+	}
+	for _, at := range []string{"plan", "stage", "stage_folder", "images", "write"} {
+		t.Run(at, func(t *testing.T) {
+			root := t.TempDir()
+			if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=256k"); err != nil {
+				t.Skipf("mounting a small file system: %v", err)
+			}
+			t.Cleanup(func() { must(t, unix.Unmount(root, unix.MNT_DETACH)) })
+			write(t, root, "a", "100644 a\n")
+			write(t, root, "dir/b", "100644 b\n")
+			store := blobs(t, filepath.Join(root, ".blobs"))
+			was := listing(t, root, false)
+			full := filepath.Join(root, ".roundtable", "full")
+			w := open(t, root, repo.Options{Blobs: store, Reserved: []string{".blobs"}, Step: func(s repo.Step) {
+				if s.Phase == repo.Prepare && s.Name == at {
+					f, err := os.OpenFile(full, os.O_CREATE|os.O_WRONLY, 0o600)
+					for err == nil {
+						_, err = f.Write(make([]byte, 4096))
+					}
+					must(t, f.Close())
+				}
+			}})
+			_, err := w.Apply(ctx(t), "TX-1", 1, repo.Plan{Changes: []patch.Change{change("a", "100644 a\n", "100644 A\n"), change("dir/b", "100644 b\n", "")}})
+			if fault.CodeOf(err) != "state.no_space" {
+				t.Errorf("got %v", err)
+			}
+			if left, err := os.ReadDir(filepath.Join(root, ".roundtable", "tx")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v %v", left, err)
+			}
+			must(t, os.Remove(full))
+			if now := withoutBlobs(listing(t, root, false)); now != withoutBlobs(was) {
+				t.Errorf("the tree is\n%s", now)
+			}
+		})
+	}
+}
+
+func withoutBlobs(listing string) string {
+	var lines []string
+	for line := range strings.SplitSeq(listing, "\n") {
+		if !strings.HasPrefix(line, ".blobs") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // A full disk is said before anything has changed.
 func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {

@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func (w *Workspace) acquire(ctx context.Context) (release func(), err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	f, err := w.lockFile()
+	f, err := w.lockFile(stateDir+"/lock", fmt.Sprint(os.Getpid()), "another process changes")
 	if err == nil {
 		if err = w.still(); err != nil {
 			err = errors.Join(err, f.Close())
@@ -44,8 +45,17 @@ func (w *Workspace) acquire(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-func (w *Workspace) lockFile() (*calls.File, error) {
-	const rel = stateDir + "/lock"
+// own keeps the workspace for one service as long as it is open: two logs of
+// one tree could not both be right. The kernel frees it when the process dies.
+func (w *Workspace) own() (err error) {
+	if w.o.Owner != "" {
+		w.owned, err = w.lockFile(stateDir+"/service", fmt.Sprintf("%d with the data folder %s", os.Getpid(), w.o.Owner), "another service governs")
+	}
+	return err
+}
+
+// lockFile takes a lock, and writes into its file who has it.
+func (w *Workspace) lockFile(rel, holder, taken string) (*calls.File, error) {
 	p, err := w.at.parent(rel)
 	if err != nil {
 		return nil, pathError(rel, err)
@@ -60,16 +70,16 @@ func (w *Workspace) lockFile() (*calls.File, error) {
 	f := calls.NewFile(fd, rel)
 	err = calls.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		b := make([]byte, 32)
+		b := make([]byte, 4096)
 		n, _ := f.ReadAt(b, 0) // only to name the holder; without it the fault is still right
-		err = fault.Errorf(fault.Unavailable, "state.locked", "another process changes %s", w.root).
-			With("pid", strings.TrimSpace(string(b[:n])))
+		pid, _, _ := strings.Cut(strings.TrimSpace(string(b[:n])), " ")
+		err = fault.Errorf(fault.Unavailable, "state.locked", "%s %s: process %s", taken, w.root, bytes.TrimSpace(b[:n])).With("pid", pid)
 	}
 	if err == nil {
 		err = f.Truncate(0)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+		_, err = fmt.Fprintln(f, holder)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -105,3 +105,42 @@ func TestVerify(t *testing.T) {
 		}
 	}
 }
+
+// Somebody moves the root away in the midst of an apply and puts a link to
+// elsewhere in its place: nothing there is touched, and the tree that was
+// opened is whole.
+func TestRootSwapped(t *testing.T) {
+	for n, reached := 1, true; reached; n += every(7) {
+		t.Run("", func(t *testing.T) {
+			k := newKilling(t, false)
+			outside := memory(t)
+			for p, s := range everyKind.files {
+				write(t, outside, p, s)
+			}
+			must(t, os.MkdirAll(filepath.Join(outside, ".roundtable/tx"), 0o755))
+			was := listing(t, outside, true)
+			steps, moved := 0, k.root+".moved"
+			w := k.opened(t, func(repo.Step) {
+				if steps++; steps == n {
+					must(t, os.Rename(k.root, moved))
+					must(t, os.Symlink(outside, k.root))
+				}
+			})
+			_, err := w.Apply(ctx(t), "TX-1", 1, repo.Plan{Changes: everyKind.changes})
+			reached = steps >= n
+			if now := listing(t, outside, true); now != was {
+				t.Errorf("step %d: the world outside was\n%s\nis\n%s", n, was, now)
+			}
+			if reached {
+				if _, again := w.Apply(ctx(t), "TX-2", 1, repo.Plan{Changes: everyKind.changes}); fault.CodeOf(again) != "workspace.moved" {
+					t.Errorf("step %d: applied to a folder that is elsewhere: %v", n, again)
+				}
+				must(t, os.Remove(k.root))
+				must(t, os.Rename(moved, k.root))
+			}
+			if bad := k.whole(t, err); bad != nil {
+				t.Errorf("step %d: %v: %v", n, err, bad)
+			}
+		})
+	}
+}

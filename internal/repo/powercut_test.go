@@ -183,3 +183,56 @@ func TestPowerCutWithoutSync(t *testing.T) {
 		t.Error("no power cut left a broken tree")
 	}
 }
+
+// A process dies when it has named the marker and before that is durable, the
+// next one finds it, and the power is cut as soon as that may have told anybody:
+// the marker is on the disk.
+func TestPowerCutAfterKill(t *testing.T) {
+	if s := cutAfterKill(t, false); s != "after" {
+		t.Errorf("the tree is %s, and it was told as applied", s)
+	}
+	// Without that care it is not: the test can fail.
+	if s := cutAfterKill(t, true); s != "before" {
+		t.Errorf("without syncing the marker the tree is %s", s)
+	}
+}
+
+func cutAfterKill(t *testing.T, lax bool) (state string) {
+	t.Helper()
+	d := newDisk(t, "")
+	k := d.killing()
+	k.blobs = memory(t) // elsewhere: opening it syncs the file system that it is on
+	for p, s := range everyKind.files {
+		write(t, k.root, p, s)
+	}
+	must(t, os.Chmod(k.root, 0o755))
+	k.before = listing(t, k.root, false)
+	k.after = tree(t, after(everyKind.files, everyKind.changes))
+	f, err := os.Open(d.at)
+	must(t, err)
+	must(t, errors.Join(unix.Syncfs(int(f.Fd())), f.Close()))
+	j := k.apply(0)
+	j.KillStep = "verify/name_sync"
+	if killed, out := j.run(t); !killed {
+		t.Fatal("not killed: ", out)
+	}
+	j = k.recovery(0)
+	j.Lax, j.StopStep = lax, "finish/look"
+	cmd := j.command(t)
+	must(t, cmd.Start())
+	var ws unix.WaitStatus
+	_, err = unix.Wait4(cmd.Process.Pid, &ws, unix.WUNTRACED, nil)
+	must(t, err)
+	if !ws.Stopped() {
+		t.Fatalf("the recovery did not find the marker: %v", ws)
+	}
+	cutOff := filepath.Join(memory(t), "image")
+	must(t, copyAll(d.image, cutOff))
+	must(t, cmd.Process.Kill())
+	_, err = unix.Wait4(cmd.Process.Pid, &ws, 0, nil)
+	must(t, err)
+	next := newDisk(t, cutOff).killing()
+	next.before, next.after, next.blobs = k.before, k.after, k.blobs
+	next.recovery(0).run(t)
+	return next.settled(t, "power cut after a recovery")
+}

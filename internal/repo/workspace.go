@@ -33,6 +33,7 @@ type Workspace struct {
 	settings                 []setting // besides the hardened ones, of every call
 
 	tmp     *calls.File   // locked while the workspace is open: then a private index may be a live one
+	owned   *calls.File   // locked while the workspace is open for a service
 	busy    chan struct{} // holds one token: of whoever writes
 	moves   sync.RWMutex  // held by whoever moves files, and shared by whoever reads several that belong together
 	probe   sync.Mutex
@@ -42,7 +43,7 @@ type Workspace struct {
 	skips   skipCache
 	durable map[string]bool // attempts whose marker this process knows to be on the disk; of whoever writes
 	lock    *calls.File     // while somebody in this process changes the workspace
-	lax     bool            // only in tests, as their control: staged files are not synced
+	lax     bool            // only in tests, as their control: staged files and markers that are found are not synced
 	blind   bool            // the same: recovery does not look at the branch
 
 	objects, headers reader
@@ -90,9 +91,11 @@ func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), durable: map[string]bool{}, reserved: slices.Clone(o.Reserved),
 		objects: reader{mode: "--batch"}, headers: reader{mode: "--batch-check"}}
 	err = w.findGit(ctx)
-	if err == nil && w.o.Scratch == "" {
-		if err = w.makeState(); err == nil {
-			err = w.useTmp()
+	if w.o.Scratch == "" {
+		for _, begin := range []func() error{w.makeState, w.own, w.useTmp} {
+			if err == nil {
+				err = begin()
+			}
 		}
 	}
 	if err != nil {
@@ -104,8 +107,10 @@ func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 // Close releases the folder.
 func (w *Workspace) Close() error {
 	err := errors.Join(w.objects.close(), w.headers.close(), w.at.f.Close())
-	if w.tmp != nil {
-		err = errors.Join(err, w.tmp.Close())
+	for _, f := range []*calls.File{w.tmp, w.owned} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
 	return err
 }
