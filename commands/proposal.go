@@ -292,12 +292,14 @@ func (u *unit) facts(ctx context.Context, p domain.Proposal) (f domain.Facts, er
 	if f.Patch.Compared {
 		f.Patch.Moved = moved(append(slices.Clone(r.Base.Paths), r.Base.Sources...), append(slices.Clone(found.Base.Paths), found.Base.Sources...))
 	}
-	if len(f.Patch.Moved) > 0 {
+	if len(f.Patch.Moved) > 0 || unfit(found) {
 		m, err := u.rebase(ctx, root, r)
 		if err != nil {
 			return f, err
 		}
-		f.Patch.Rebase = rebased(m)
+		if f.Patch.Rebase = rebased(m); len(f.Patch.Moved) == 0 && m.Impossible != "" {
+			f.Patch.Rebase = domain.Rebase{} // it is refused, and that is all
+		}
 	}
 	if p.Tested() && found.Refused == nil {
 		f.Patch.Tree, err = u.tree(ctx, root, r.PatchDigest)

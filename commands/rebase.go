@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -54,16 +55,12 @@ func (u *unit) attachRebased(ctx context.Context, p domain.Proposal, in PatchInp
 		return e, err
 	}
 	r := p.Current()
-	changed, err := u.moved(ctx, root, r)
+	_, m, moved, err := u.comesTo(ctx, root, r)
 	if err != nil {
 		return e, err
 	}
-	if len(changed) == 0 {
-		return e, fault.Errorf(fault.Conflict, "nothing_to_rebase", "revision %d of %s stands on the tree as it is", r.Number, p.ID)
-	}
-	m, err := u.rebase(ctx, root, r)
-	if err != nil {
-		return e, err
+	if !moved {
+		return e, fault.Errorf(fault.Conflict, "nothing_to_rebase", "revision %d of %s fits the tree that it was made on, and nothing has changed since", r.Number, p.ID)
 	}
 	switch v := rebased(m); v.Outcome {
 	case domain.NoRebase:
@@ -86,6 +83,27 @@ func (u *unit) attachRebased(ctx context.Context, p domain.Proposal, in PatchInp
 		e.RebasedFrom = r.Number
 	}
 	return e, err
+}
+
+// comesTo merges a revision with the tree as it lies, if its base has moved or
+// had moved before it was attached, so that it never fitted.
+func (u *unit) comesTo(ctx context.Context, root string, r domain.Revision) (changed []string, m Merging, moved bool, err error) {
+	if changed, err = u.moved(ctx, root, r); err != nil {
+		return nil, m, false, err
+	}
+	if len(changed) == 0 {
+		found, err := u.inspect(ctx, root, r.PatchDigest)
+		if err != nil || !unfit(found) {
+			return nil, m, false, err
+		}
+	}
+	m, err = u.rebase(ctx, root, r)
+	return changed, m, true, err
+}
+
+// unfit reports whether a patch does not fit the tree, and may fit another.
+func unfit(i Inspection) bool {
+	return i.Refused != nil && !i.Never && strings.HasPrefix(i.Refused.Code, "apply.") && i.Refused.Code != "apply.already_applied"
 }
 
 // moved returns the paths that are no longer as a revision's base has them.
@@ -129,17 +147,13 @@ func (h *Handler) patchRebase(ctx context.Context, c op.Call, in rebaseQuestion)
 	if err != nil {
 		return op.Answer{}, err
 	}
-	changed, err := u.moved(ctx, root, r)
+	changed, m, moved, err := u.comesTo(ctx, root, r)
 	if err != nil {
 		return op.Answer{}, err
 	}
 	out := wire.Rebase{Outcome: domain.UpToDate, Base: wire.Base{Commit: r.Base.Commit, PathsDigest: r.Base.PathsDigest}, Changed: append([]string{}, changed...),
 		Merged: []string{}, Conflicts: []wire.MergeConflict{}}
-	var m Merging
-	if len(changed) > 0 {
-		if m, err = u.rebase(ctx, root, r); err != nil {
-			return op.Answer{}, err
-		}
+	if moved {
 		v := rebased(m)
 		out.Outcome, out.Why, out.Merged = v.Outcome, v.Why, append(out.Merged, m.Merged...)
 		out.Conflicts, out.ConflictCount = append(out.Conflicts, m.Conflicts...), len(m.Paths)

@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -151,5 +152,49 @@ func TestRebaseConflict(t *testing.T) {
 	x.refused(x.as("coder"), commands.AttachPatch{Proposal: draft, Expected: 1, Rebase: true}, "rebase_impossible")
 	if _, err := sent[rebaseAnswer](x, "proposal.patch_rebase", "vic", map[string]any{"proposal_id": draft, "cursor": "x"}); fault.CodeOf(err) != "invalid_cursor" {
 		t.Error(err)
+	}
+}
+
+// TestRebaseOfCommitted: a patch that git made against a commit, sent when the
+// files had changed already, is merged on what the commit has, and only on what
+// it has at that path.
+func TestRebaseOfCommitted(t *testing.T) {
+	x := cast(t)
+	x.join("vic", auth.Human, "", auth.Viewer)
+	const was, secret = "one\ntwo\nthree\n", "not for everyone\n"
+	exact := strings.Replace(change, "--- a/a.txt", "index "+patch.BlobID([]byte(was), false)+"..1234567 100644\n--- a/a.txt", 1)
+	x.write("a.txt", "zero\nnull\n"+was)
+	id := x.must(x.as("coder"), propose(exact)).IDs["proposal"]
+	g := ask[wire.Gates](x, "proposal.explain", id).Gates[0]
+	if g.Status != "failed" || !strings.Contains(g.Because[0], "apply.preimage_mismatch") || !strings.Contains(strings.Join(g.Because, "; "), "clean_rebase") ||
+		g.Next[len(g.Next)-1].Args["rebase"] != true {
+		t.Errorf("%+v", g)
+	}
+	r := seen[rebaseAnswer](x, "proposal.patch_rebase", map[string]any{"proposal_id": id})
+	if r.Rebase.Outcome != "clean_rebase" || len(r.Rebase.Changed) > 0 || len(r.Files) != 1 {
+		t.Errorf("%+v", r)
+	}
+	x.must(x.as("coder"), commands.AttachPatch{Proposal: id, Expected: 1, Rebase: true})
+	if g := status(ask[wire.Gates](x, "proposal.explain", id)); g["patch"] != "passed" || g["base"] != "passed" {
+		t.Error(g)
+	}
+	x.write("a.txt", "one\nzwei\nthree\n")
+	id = x.must(x.as("coder"), propose(exact)).IDs["proposal"]
+	if r := seen[rebaseAnswer](x, "proposal.patch_rebase", map[string]any{"proposal_id": id}).Rebase; r.Outcome != "conflict" {
+		t.Errorf("%+v", r)
+	}
+
+	x.write("other.txt", secret)
+	for _, args := range [][]string{{"add", "other.txt"}, {"-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "other"}} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = x.root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatal(err, string(out))
+		}
+	}
+	probe := "diff --git a/a.txt b/a.txt\nindex " + patch.BlobID([]byte(secret), false) + "..1234567 100644\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-not for everyone\n+x\n"
+	id = x.must(x.as("coder"), propose(probe)).IDs["proposal"]
+	if r := seen[rebaseAnswer](x, "proposal.patch_rebase", map[string]any{"proposal_id": id}).Rebase; r.Outcome != "impossible" {
+		t.Errorf("what lies elsewhere was found by its id: %+v", r)
 	}
 }

@@ -129,3 +129,15 @@ func join(dir, name string) string {
 	}
 	return dir + "/" + name
 }
+
+// OldIDs gives, for each file that the patch does not create, the object id
+// that it states of it before, by path; at least seven digits of it.
+func (p *Patch) OldIDs() map[string]string {
+	ids := map[string]string{}
+	for i, c := range p.sections {
+		if p.names != nil && !c.creates() && len(c.oldOID) >= 7 && strings.Trim(c.oldOID, "0") != "" {
+			ids[p.names[i][0]] = c.oldOID
+		}
+	}
+	return ids
+}

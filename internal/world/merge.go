@@ -81,6 +81,9 @@ func (w *World) Rebase(ctx context.Context, root string, r domain.Revision) (m c
 		return m, err
 	}
 	made, err := w.made(ctx, s, r)
+	if fault.CodeOf(err) == "no_interdiff" {
+		made, err = w.madeEarlier(ctx, s, r, err)
+	}
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == "no_interdiff" {
 		return commands.Merging{Impossible: f.Detail}, nil
 	}
@@ -111,6 +114,39 @@ func (w *World) Rebase(ctx context.Context, root string, r domain.Revision) (m c
 		forks = append(forks, patch.Fork{Path: path, Base: patch.Held{State: im.Before, Data: im.Old}, Ours: ours, Theirs: patch.Held{State: im.After, Data: im.New}})
 	}
 	return w.merging(ctx, s, forks, renames)
+}
+
+// madeEarlier is made of a revision that does not fit its own base, on the older
+// versions of the files that its patch names by their ids, where the last
+// commits have them: a patch against a commit, sent when the files had changed
+// already. If that gives nothing either, the error is why.
+func (w *World) madeEarlier(ctx context.Context, s *space, r domain.Revision, why error) (map[string]patch.Image, error) {
+	p, _, err := w.stated(ctx, s, r)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Earlier(ctx, p.OldIDs())
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, why
+	}
+	base, err := w.base(ctx, s, r, p, "no_interdiff")
+	if err != nil {
+		return nil, err
+	}
+	for path, e := range found {
+		base.Put(path, e.Mode, e.Data)
+	}
+	got, err := patch.Apply(p, base)
+	if _, refused := errors.AsType[*patch.Refusal](err); refused {
+		return nil, why
+	}
+	if err != nil {
+		return nil, err
+	}
+	return byPath(got, base)
 }
 
 // merging makes the patch of a merge, and sees that it gives the merged tree.

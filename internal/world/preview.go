@@ -191,6 +191,10 @@ func (w *World) made(ctx context.Context, s *space, r domain.Revision) (map[stri
 	if err != nil {
 		return nil, err
 	}
+	return byPath(got, base)
+}
+
+func byPath(got *patch.Result, base patch.Tree) (map[string]patch.Image, error) {
 	images, err := patch.Images(got.Changes, base)
 	out := map[string]patch.Image{}
 	for _, m := range images {
