@@ -122,7 +122,10 @@ func runOp(ctx context.Context, args []string, t terminal) int {
 		return listOps(args[1:], ops, t)
 	}
 	return cli.Run(ctx, cli.Env{Ops: ops, Args: args, Stdin: t.in, Stdout: t.out, Stderr: t.err, NewKey: ids(), ReadFile: os.ReadFile, WriteNew: createFile,
-		Terminal: isTerminal(t.out), Call: op.Call{Workspace: t.env("ROUNDTABLE_WORKSPACE")}, Taken: []string{"patch.apply"}, More: map[string]string{
+		Terminal: isTerminal(t.out), Call: op.Call{Workspace: t.env("ROUNDTABLE_WORKSPACE")}, Taken: []string{"patch.apply"}, Beside: map[string]string{
+			"tx":  "Without a server: roundtable tx verify FILE --key PUBLIC checks a signed receipt.",
+			"key": "Without a server: roundtable key show --data DIR prints the public keys of a data folder.",
+		}, More: map[string]string{
 			"log.verify":          "With --data DIR or --file EXPORT it needs no server: roundtable log verify --data DIR --help",
 			"key.list":            "roundtable key show --data DIR reads a data folder instead, without a server.",
 			"transaction.receipt": "roundtable tx verify FILE --key PUBLIC checks a receipt, without a server.",

@@ -90,6 +90,16 @@ func (s *venue) relied(t *testing.T, tx string, r attest.Receipt) {
 	}
 }
 
+// attestKey is a public key that has signed nothing.
+func attestKey(t *testing.T) string {
+	t.Helper()
+	keys, err := attest.NewRing(t.TempDir()).Public()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys[0].PEM()
+}
+
 // ran runs the program and returns what it wrote.
 func ran(t *testing.T, env map[string]string, args ...string) (code int, out, errs string) {
 	t.Helper()
@@ -146,6 +156,16 @@ func TestReceiptFile(t *testing.T) {
 	}
 	s.relied(t, tx, *v.Receipt)
 	checked(t, 0, file, "--data", s.data)
+	other := filepath.Join(dir, "other,key.pub")
+	writeFile(t, other, strings.TrimSpace(attestKey(t))+"\n"+keys)
+	checked(t, 0, file, "--key", other)
+	checked(t, 0, file, "--key", key, "--key", key, "--data", s.data)
+	if code, _, errs := ran(t, nil, "tx", "verify", file, "--key", "/dev/zero"); code != 2 || !strings.Contains(errs, "more than") {
+		t.Errorf("an endless key: %d %s", code, errs)
+	}
+	if code, out, errs := ran(t, nil, "tx", "verify", "/dev/zero", "--key", key); code != 1 || !strings.Contains(out, string(attest.TooLarge)) {
+		t.Errorf("an endless receipt: %d %s%s", code, out, errs)
+	}
 	if v = checked(t, 1, file); v.Class != string(attest.NoTrustedKey) || !strings.Contains(v.Message, "not verified: no trusted key") || v.Receipt != nil {
 		t.Errorf("%+v", v)
 	}

@@ -22,7 +22,7 @@ type txCmd struct {
 
 type txVerifyCmd struct {
 	File string   `arg:"" help:"The receipt, as roundtable tx receipt writes it; - is standard input." type:"path"`
-	Key  []string `help:"A file with public keys in PEM that you trust; may be given more than once." type:"path"`
+	Key  []string `help:"A file with public keys in PEM that you trust; may be given more than once." type:"path" sep:"none"`
 	Data string   `help:"A data folder whose public keys you trust." type:"path"`
 	Log  string   `help:"An export of the history (roundtable log export) that must say the same." type:"path"`
 	Repo string   `help:"A repository or folder to compare with the receipt; reported, and not required." type:"path"`
@@ -51,11 +51,11 @@ type txCheck struct {
 
 // Run checks, and fails unless the receipt is verified.
 func (c *txVerifyCmd) Run(ctx context.Context, t terminal) error {
-	file, err := readReceipt(t, c.File)
+	file, err := readBounded(t, c.File, attest.MaxEnvelope)
 	if err != nil {
-		return err
+		return fault.Errorf(fault.Invalid, "invalid_flag", "the receipt cannot be read: %v", err)
 	}
-	trusted, err := c.trusted()
+	trusted, err := c.trusted(t)
 	if err != nil {
 		return err
 	}
@@ -66,28 +66,24 @@ func (c *txVerifyCmd) Run(ctx context.Context, t terminal) error {
 	return v.print(t, c.JSON)
 }
 
-// readReceipt reads a file up to a byte more than a receipt has.
-func readReceipt(t terminal, name string) ([]byte, error) {
-	in := t.in
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fault.Errorf(fault.Invalid, "invalid_flag", "the receipt cannot be read: %v", err)
-		}
-		defer f.Close()
-		in = f
+// readBounded reads a file, "-" for standard input, up to a byte more than it
+// may have: what looks at it refuses it then.
+func readBounded(t terminal, name string, most int64) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(io.LimitReader(t.in, most+1))
 	}
-	data, err := io.ReadAll(io.LimitReader(in, attest.MaxEnvelope+1))
+	f, err := os.Open(name)
 	if err != nil {
-		return nil, fault.Errorf(fault.Invalid, "invalid_flag", "the receipt cannot be read: %v", err)
+		return nil, err
 	}
-	return data, nil
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	return data, errors.Join(err, f.Close())
 }
 
 // trusted reads the keys that the caller trusts.
-func (c *txVerifyCmd) trusted() (keys []attest.PublicKey, err error) {
+func (c *txVerifyCmd) trusted(t terminal) (keys []attest.PublicKey, err error) {
 	for _, name := range c.Key {
-		data, err := os.ReadFile(name)
+		data, err := readBounded(t, name, attest.MaxKeyFile)
 		if err != nil {
 			return nil, fault.Errorf(fault.Invalid, "invalid_flag", "--key: %v", err)
 		}

@@ -30,8 +30,8 @@ const (
 	publicSuffix = ".pub"        // <key id>.pub: SubjectPublicKeyInfo in PEM
 )
 
-// maxKeyFile bounds a file with keys, in bytes.
-const maxKeyFile = 64 << 10
+// MaxKeyFile bounds a file with keys, in bytes.
+const MaxKeyFile = 64 << 10
 
 // A Ring is the folder with the keys of one installation: the private key that
 // it signs with, and the public half of every one that it ever had.
@@ -108,8 +108,8 @@ func idOf(p ed25519.PublicKey) string {
 // ParsePublic reads public keys in PEM, one or several, and refuses everything
 // else: other kinds of keys, a private key, text around them.
 func ParsePublic(data []byte) (keys []PublicKey, err error) {
-	if len(data) > maxKeyFile {
-		return nil, fmt.Errorf("it has more than %d bytes", maxKeyFile)
+	if len(data) > MaxKeyFile {
+		return nil, fmt.Errorf("it has more than %d bytes", MaxKeyFile)
 	}
 	for rest := []byte(strings.TrimSpace(string(data))); len(rest) > 0; {
 		var b *pem.Block
@@ -237,9 +237,9 @@ func readPrivate(file string) ([]byte, error) {
 	case ok && int(st.Uid) != os.Geteuid():
 		return nil, fmt.Errorf("%s belongs to user %d, and the program runs as %d", file, st.Uid, os.Geteuid())
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
-	if err == nil && len(data) > maxKeyFile {
-		err = fmt.Errorf("%s has more than %d bytes", file, maxKeyFile)
+	data, err := io.ReadAll(io.LimitReader(f, MaxKeyFile+1))
+	if err == nil && len(data) > MaxKeyFile {
+		err = fmt.Errorf("%s has more than %d bytes", file, MaxKeyFile)
 	}
 	return data, err
 }
@@ -253,7 +253,7 @@ func readPublic(dir, name string) (PublicKey, error) {
 		return PublicKey{}, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxKeyFile+1))
 	if err != nil {
 		return PublicKey{}, err
 	}

@@ -65,6 +65,7 @@ type Env struct {
 	WriteNew       func(path string, data []byte) error // a file that is not there yet
 	Taken          []string                             // ops whose own name is another command
 	More           map[string]string                    // what help adds, by the name of the op; may be nil
+	Beside         map[string]string                    // what the list of a noun's commands adds, by noun; may be nil
 	Patience       time.Duration                        // after which stderr is told that it still runs; 0: 1 s
 	Terminal       bool                                 // Stdout is one: a file is shown there, where it would else be passed on as it is
 }

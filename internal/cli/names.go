@@ -93,6 +93,9 @@ func (env Env) find() (c command, rest []string, instead func() int) {
 			}
 		}
 		env.list(w, same)
+		if more := env.Beside[same[0].noun]; more != "" {
+			fmt.Fprintf(w, "\n%s\n", more)
+		}
 		return code
 	}
 }
