@@ -123,14 +123,27 @@ func (f engineFlags) fit(ctx context.Context, x *fitting, data []byte) error {
 	}
 	if err == nil {
 		if f.Attributes {
-			if x.tree, err = x.space.WithAttributes(ctx, x.tree, p.Touched()); err != nil {
+			if x.tree, err = x.space.WithAttributes(ctx, x.tree, append(p.Touched(), p.Sources()...)); err != nil {
 				return err
 			}
 		}
 		x.result, err = patch.Apply(p, x.tree)
 	}
+	if err == nil && f.Attributes {
+		err = x.checkConversion(ctx)
+	}
 	if r, ok := errors.AsType[*patch.Refusal](err); ok {
 		x.refused, err = r, nil
+	}
+	return err
+}
+
+// checkConversion refuses what git would convert otherwise than the engine did.
+func (x *fitting) checkConversion(ctx context.Context) error {
+	err := x.space.CheckConversion(ctx, x.tree, x.result.Changes, x.patch.Sources())
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Code == string(patch.AttrFilter) {
+		path, _ := e.Context["path"].(string)
+		x.result, err = nil, &patch.Refusal{Class: patch.AttrFilter, Path: path, Detail: e.Detail}
 	}
 	return err
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
+	"roundtable/internal/repo"
 )
 
 type patchExplainCmd struct {
@@ -145,12 +145,11 @@ func (c *patchReverseCmd) reverse(x *fitting, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	conv, _ := x.tree.(patch.Converter)
 	for i, m := range images {
-		back := patch.Image{Path: m.Path, Before: m.After, After: m.Before, Old: m.New, New: m.Old}
-		if images[i], err = asPatched(conv, back); err != nil {
-			return nil, err
-		}
+		images[i] = patch.Image{Path: m.Path, Before: m.After, After: m.Before, Old: m.New, New: m.Old}
+	}
+	if images, err = repo.KeptImages(x.tree, images); err != nil {
+		return nil, err
 	}
 	return patch.Format(images, x.sha256)
 }
@@ -174,24 +173,4 @@ func (c *patchReverseCmd) undo(x *fitting, data []byte) ([]byte, error) {
 	}
 	x.refused = nil
 	return patch.Format(images, x.sha256)
-}
-
-// asPatched gives an image as a patch has it: with LF where the tree converts
-// to CR LF.
-func asPatched(conv patch.Converter, m patch.Image) (patch.Image, error) {
-	if conv == nil {
-		return m, nil
-	}
-	if c, err := conv.Conversion(m.Path); err != nil || c != patch.CRLFConversion {
-		return m, err
-	}
-	lf := func(s *patch.State, data *[]byte) {
-		if s.Kind == patch.File && bytes.IndexByte(*data, 0) < 0 {
-			*data = bytes.ReplaceAll(*data, []byte("\r\n"), []byte("\n"))
-			s.SHA256, s.Size = patch.Digest(*data), int64(len(*data))
-		}
-	}
-	lf(&m.Before, &m.Old)
-	lf(&m.After, &m.New)
-	return m, nil
 }

@@ -68,3 +68,12 @@ func Fgetxattr(fd int, attr string, b []byte) (n int, err error) {
 func Fsetxattr(fd int, attr string, value []byte) error {
 	return try("fsetxattr", attr, func() error { return unix.Fsetxattr(fd, attr, value, 0) })
 }
+
+// Read is read(2).
+func Read(fd int, b []byte) (n int, err error) {
+	err = try("read", "", func() (err error) {
+		n, err = unix.Read(fd, b)
+		return err
+	})
+	return n, err
+}

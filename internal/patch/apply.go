@@ -217,8 +217,11 @@ func (a *applier) noteLinks(changes []Change) error {
 		if err != nil {
 			return err
 		}
+		if n < 2 {
+			continue
+		}
 		for i := range a.sections {
-			if n > 1 && a.names[i][1] == c.Path && !a.sections[i].deletes() {
+			if a.names[i][1] == c.Path && !a.sections[i].deletes() {
 				a.note(i, Note{Kind: NoteHardlinkBroken, Detail: fmt.Sprintf("%d other names keep the old bytes", n-1)})
 			}
 		}

@@ -9,6 +9,7 @@ type Conversion string
 const (
 	NoConversion   Conversion = ""       // bytes are bytes
 	CRLFConversion Conversion = "crlf"   // the blob has LF, the file CR LF
+	CRLFOfText     Conversion = "text"   // the same, but of what looks binary bytes are bytes
 	FilterAttr     Conversion = "filter" // a filter, ident or encoding: never run, so refused
 )
 
@@ -18,8 +19,8 @@ type Converter interface {
 	Conversion(path string) (Conversion, error)
 }
 
-// A conversion is the line ends of one section's two paths.
-type conversion struct{ old, new bool }
+// A conversion is what is done with the line ends of one section's two paths.
+type conversion struct{ old, new Conversion }
 
 // conversion asks the tree; nil when the section is refused for it.
 func (a *applier) conversion(i int, old, new string) (*conversion, error) {
@@ -27,7 +28,7 @@ func (a *applier) conversion(i int, old, new string) (*conversion, error) {
 	if p := a.parts[i]; !ok || p.before.Kind == Symlink || p.after.Kind == Symlink {
 		return &conversion{}, nil // a link's text is never converted
 	}
-	var crlf [2]bool
+	var of [2]Conversion
 	for k, path := range []string{old, new} {
 		c, err := t.Conversion(path)
 		if err != nil {
@@ -37,20 +38,19 @@ func (a *applier) conversion(i int, old, new string) (*conversion, error) {
 			a.refuse(i, AttrFilter, a.sections[i].line, path, "a filter, ident or encoding attribute stands on the path; such files are not changed by patches")
 			return nil, nil
 		}
-		crlf[k] = c == CRLFConversion
+		of[k] = c
 	}
-	return &conversion{crlf[0], crlf[1]}, nil
+	return &conversion{of[0], of[1]}, nil
 }
 
-// converts reports whether the conversion touches these bytes: not those of
-// binary files.
-func converts(on bool, data []byte, c *section) bool {
-	return on && c.bin == nil && bytes.IndexByte(data, 0) < 0
+// converts reports whether the conversion is of these bytes.
+func (c Conversion) converts(data []byte) bool {
+	return c == CRLFConversion || c == CRLFOfText && !LooksBinary(data)
 }
 
 // clean gives the blob of a file of the work tree.
 func (v *conversion) clean(data []byte, c *section) ([]byte, *Refusal) {
-	if !converts(v.old, data, c) || c.creates() {
+	if c.creates() || !v.old.converts(data) {
 		return data, nil
 	}
 	lf := bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
@@ -61,11 +61,11 @@ func (v *conversion) clean(data []byte, c *section) ([]byte, *Refusal) {
 }
 
 // smudge gives the file of the work tree for a blob.
-func (v *conversion) smudge(blob []byte, c *section) ([]byte, *Refusal) {
-	if !converts(v.new, blob, c) {
+func (v *conversion) smudge(blob []byte) ([]byte, *Refusal) {
+	if !v.new.converts(blob) {
 		return blob, nil
 	}
-	if bytes.IndexByte(blob, '\r') >= 0 {
+	if bytes.Contains(blob, []byte("\r\n")) {
 		return nil, refuse(EOLMismatch, 0, "", "attributes convert the file to CRLF, but the patch adds carriage returns of its own.").with(HintEOL)
 	}
 	return toCRLF(blob), nil
@@ -80,4 +80,32 @@ func lfForm(data []byte) ([]byte, bool) {
 
 func toCRLF(lf []byte) []byte {
 	return bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n"))
+}
+
+// LooksBinary is Git's guess at whether bytes are no text: a NUL, a CR that
+// ends no line, or more than one control character for 128 others.
+func LooksBinary(b []byte) bool {
+	printable, control := 0, 0
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '\r':
+			if i+1 == len(b) || b[i+1] != '\n' {
+				return true
+			}
+			i++
+		case c == '\n':
+		case c == 0:
+			return true
+		case c == '\b', c == '\t', c == 0x1b, c == '\f':
+			printable++
+		case c < 0x20, c == 0x7f:
+			control++
+		default:
+			printable++
+		}
+	}
+	if len(b) > 0 && b[len(b)-1] == 0x1a { // an old end-of-file mark
+		control--
+	}
+	return printable>>7 < control
 }

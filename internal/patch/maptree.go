@@ -2,6 +2,7 @@ package patch
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 )
@@ -103,7 +104,7 @@ func (t *MapTree) Stat(path string) (State, error) {
 func (t *MapTree) Read(path string) ([]byte, error) {
 	e, ok := t.entries[path]
 	if !ok || e.state.Kind == Special {
-		return nil, fmt.Errorf("no file at %s", Show(path))
+		return nil, fmt.Errorf("no file at %s: %w", Show(path), fs.ErrNotExist)
 	}
 	return e.data, nil
 }

@@ -266,7 +266,7 @@ func (a *applier) finish(i int, conv *conversion, out []byte) {
 	case mode == "":
 		mode = p.before.Mode
 	}
-	out, r := conv.smudge(out, c)
+	out, r := conv.smudge(out)
 	if r != nil {
 		a.refuse(i, r.Class, c.firstLine(), new, "%s", r.Detail).Hint = r.Hint
 		return

@@ -105,6 +105,7 @@ func (t *tx) apply(ctx context.Context, p planned, of Plan) (Receipt, error) {
 // err is what went wrong before.
 func (t *tx) flip(ctx context.Context, c *Commit, err error) error {
 	t.w.moves.Lock() // until the tree is whole again, one way or the other
+	t.w.moved++
 	defer t.w.moves.Unlock()
 	switch {
 	case errors.Is(err, errUnknown):

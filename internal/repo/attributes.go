@@ -3,106 +3,111 @@ package repo
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"path"
+	"path/filepath"
 	"slices"
-
-	"roundtable/internal/fault"
-	"roundtable/internal/patch"
+	"sync"
+	"time"
 )
 
-// CheckAttributes refuses, as apply.attr_filter, changes to paths whose bytes
-// git would convert between the work tree and its objects, under the person's
-// own configuration. Line ends are judged by the bytes: where there is no CR LF
-// and none would be made, nothing is converted.
-func (w *Workspace) CheckAttributes(ctx context.Context, changes []patch.Change) error {
-	if !w.Git() || len(changes) == 0 {
-		return nil
+// attrNames are the attributes by which git converts what lies in the work
+// tree; crlf is the old spelling of text.
+var attrNames = []string{"text", "crlf", "eol", "filter", "ident", "working-tree-encoding"}
+
+// attrs are the attributes of a path; nil if nothing is said of it.
+type attrs map[string]string
+
+func (a attrs) of(name string) string {
+	if v, ok := a[name]; ok {
+		return v
 	}
-	byPath, err := w.attributes(ctx, pathsOf(changes))
-	if err != nil {
-		return err
-	}
-	tree, err := w.Tree(ctx)
-	if err != nil {
-		return err
-	}
-	line := lineEnds{autocrlf: w.setting("core.autocrlf"), eol: w.setting("core.eol")}
-	var bad []string
-	why := ""
-	for _, c := range changes {
-		reason := converts(byPath[c.Path])
-		if reason == "" && (c.Before.Kind == patch.File || c.After.Kind == patch.File) {
-			if reason, err = convertsLines(tree, c, line.of(byPath[c.Path])); err != nil {
-				return err
-			}
-		}
-		if reason != "" {
-			bad = append(bad, c.Path)
-			why = reason
-		}
-	}
-	if len(bad) == 0 {
-		return nil
-	}
-	slices.Sort(bad)
-	return fault.Errorf(fault.Refused, "apply.attr_filter", "git converts what lies at %s (%s), which is not supported yet", quoteAll(bad), why).
-		With("paths", bad).With("path", bad[0])
+	return "unspecified"
 }
 
-func pathsOf(changes []patch.Change) (paths []string) {
-	for _, c := range changes {
-		paths = append(paths, c.Path)
-	}
-	return paths
+// An attrCache keeps what git said of paths, each under what it was said from.
+type attrCache struct {
+	sync.Mutex
+	of map[string]keptAttrs
 }
 
-// setting returns what the person's configuration says.
-func (w *Workspace) setting(name string) string {
-	for _, s := range slices.Backward(w.settings) {
-		if s.name == name {
-			return s.value
-		}
-	}
-	return ""
+type keptAttrs struct {
+	from [sha256.Size]byte
+	is   attrs
 }
 
-// attributes asks once for all paths.
-func (w *Workspace) attributes(ctx context.Context, paths []string) (map[string]map[string]string, error) {
-	var in bytes.Buffer
-	for _, p := range paths {
-		in.WriteString(p + "\x00")
-	}
-	ask := call{user: true, stdin: in.Bytes(), args: []string{"check-attr", "-z", "--stdin", "text", "eol", "filter", "ident", "working-tree-encoding"}}
-	var out []byte
-	var err error
+// maxKeptAttrs bounds how many paths' attributes are kept.
+const maxKeptAttrs = 20_000
+
+// attributes returns the attributes of paths, under the person's own
+// configuration. Git is asked once, for those of which any file speaks and of
+// which it did not say before; for none if there is no such file.
+func (w *Workspace) attributes(ctx context.Context, paths []string) (map[string]attrs, error) {
 	if w.Commits() {
-		out, err = w.committedAttributes(ctx, paths, ask)
-	} else {
-		out, err = w.git(ctx, ask)
+		return w.committedAttributes(ctx, paths)
 	}
+	s, err := w.attrSources(ctx)
 	if err != nil {
 		return nil, err
 	}
-	fields := records(out)
-	if len(fields) != 3*5*len(paths) {
-		return nil, fmt.Errorf("git check-attr answers %d fields for %d paths", len(fields), len(paths))
-	}
-	byPath := map[string]map[string]string{}
-	for f := range slices.Chunk(fields, 3) {
-		if byPath[f[0]] == nil {
-			byPath[f[0]] = map[string]string{}
+	w.attrs.Lock()
+	defer w.attrs.Unlock()
+	byPath := map[string]attrs{}
+	var ask []string
+	from := map[string]attrSource{}
+	for _, p := range paths {
+		at, err := s.of(path.Dir(p))
+		if err != nil {
+			return nil, err
 		}
-		byPath[f[0]][f[1]] = f[2]
+		k, known := w.attrs.of[p]
+		switch {
+		case !at.any:
+		case known && at.kept && k.from == at.sum:
+			byPath[p] = k.is
+		default:
+			ask, from[p] = append(ask, p), at
+		}
+	}
+	if len(ask) == 0 {
+		return byPath, nil
+	}
+	said, err := w.checkAttr(ctx, ask, s.fromIndex)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.attrs.of)+len(ask) > maxKeptAttrs || w.attrs.of == nil {
+		w.attrs.of = map[string]keptAttrs{}
+	}
+	for p, is := range said {
+		byPath[p] = is
+		if from[p].kept {
+			w.attrs.of[p] = keptAttrs{from[p].sum, is}
+		}
 	}
 	return byPath, nil
 }
 
+// checkAttr asks git. Without the index, attributes in files that are not
+// checked out are not seen.
+func (w *Workspace) checkAttr(ctx context.Context, paths []string, index bool) (map[string]attrs, error) {
+	c := call{user: true, stdin: []byte(nulEnded(paths)), args: append([]string{"check-attr", "-z", "--stdin"}, attrNames...)}
+	if !index {
+		c.env = []string{"GIT_INDEX_FILE=" + w.noIndex()}
+	}
+	out, err := w.git(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return readAttrs(out, len(paths))
+}
+
 // committedAttributes asks by the attribute files of the branch's tree, not by
 // those that lie on disk.
-func (w *Workspace) committedAttributes(ctx context.Context, paths []string, ask call) (out []byte, err error) {
+func (w *Workspace) committedAttributes(ctx context.Context, paths []string) (_ map[string]attrs, err error) {
 	tree, _, err := w.branch(ctx)
 	if err != nil {
 		return nil, err
@@ -112,7 +117,7 @@ func (w *Workspace) committedAttributes(ctx context.Context, paths []string, ask
 	for _, p := range paths {
 		for dir := path.Dir(p); !seen[dir]; dir = path.Dir(dir) {
 			seen[dir] = true
-			name := path.Join(dir, ".gitattributes")
+			name := path.Join(dir, attributesFile)
 			if e, err := tree.file(name); err != nil {
 				return nil, err
 			} else if e.mode != "" {
@@ -128,81 +133,132 @@ func (w *Workspace) committedAttributes(ctx context.Context, paths []string, ask
 	if _, err := x.git(ctx, call{args: []string{"update-index", "--add", "-z", "--index-info"}, stdin: files.Bytes()}); err != nil {
 		return nil, err
 	}
-	ask.args = append([]string{ask.args[0], "--cached"}, ask.args[1:]...)
-	return x.git(ctx, ask)
+	out, err := x.git(ctx, call{user: true, stdin: []byte(nulEnded(paths)), args: append([]string{"check-attr", "--cached", "-z", "--stdin"}, attrNames...)})
+	if err != nil {
+		return nil, err
+	}
+	return readAttrs(out, len(paths))
+}
+
+// noIndex names an index that is not there: git need not read it for what the
+// files say.
+func (w *Workspace) noIndex() string { return filepath.Join(w.gitDir, "no-index-of-roundtable") }
+
+func nulEnded(paths []string) string {
+	var in bytes.Buffer
+	for _, p := range paths {
+		in.WriteString(p + "\x00")
+	}
+	return in.String()
+}
+
+// readAttrs reads git's answer for a number of paths.
+func readAttrs(out []byte, paths int) (map[string]attrs, error) {
+	fields := records(out)
+	if len(fields) != 3*len(attrNames)*paths {
+		return nil, fmt.Errorf("git check-attr answers %d fields for %d paths", len(fields), paths)
+	}
+	byPath := map[string]attrs{}
+	for f := range slices.Chunk(fields, 3) {
+		if f[2] == "unspecified" {
+			continue
+		}
+		if byPath[f[0]] == nil {
+			byPath[f[0]] = attrs{}
+		}
+		byPath[f[0]][f[1]] = f[2]
+	}
+	for f := range slices.Chunk(fields, 3*len(attrNames)) {
+		if byPath[f[0]] == nil {
+			byPath[f[0]] = nil // said: nothing
+		}
+	}
+	return byPath, nil
+}
+
+// An attrSource is what speaks of the paths in a folder.
+type attrSource struct {
+	sum  [sha256.Size]byte // of the stamps of all files that may
+	any  bool              // one of them is there
+	kept bool              // what is read of them stays true while the sum is the same
+}
+
+// attrSources are the sources folder by folder, as they were at one moment.
+type attrSources struct {
+	w         *Workspace
+	now       time.Time
+	index     *index
+	byDir     map[string]attrSource
+	fromIndex bool // a file that is not checked out speaks of some path
+}
+
+// attrSources looks at the files that speak of every path.
+func (w *Workspace) attrSources(ctx context.Context) (*attrSources, error) {
+	settings, err := w.configured(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x, err := w.tracked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &attrSources{w: w, now: time.Now(), index: x, byDir: map[string]attrSource{}}
+	files := append(w.system("gitattributes"), filepath.Join(w.commonDir, "info", "attributes"))
+	if f := settingIn(settings, "core.attributesFile"); f != "" && f != "/dev/null" {
+		if !filepath.IsAbs(f) {
+			f = filepath.Join(w.root, f)
+		}
+		files = append(files, f)
+	}
+	all, settled, err := stamps(files)
+	if err != nil {
+		return nil, err
+	}
+	top := attrSource{kept: settled, any: slices.ContainsFunc(all, func(s stamp) bool { return s.there })}
+	top.sum = sha256.Sum256(fmt.Append(nil, settings, all))
+	s.byDir[".."] = top
+	return s, nil
+}
+
+// of returns what speaks of the paths in a folder; "." is the root.
+func (s *attrSources) of(dir string) (attrSource, error) {
+	if at, ok := s.byDir[dir]; ok {
+		return at, nil
+	}
+	up := ".."
+	if dir != "." {
+		up = path.Dir(dir)
+	}
+	at, err := s.of(up)
+	if err != nil {
+		return at, err
+	}
+	name := path.Join(dir, attributesFile)
+	file, err := stampOfLink(filepath.Join(s.w.root, filepath.FromSlash(name)))
+	if err != nil {
+		return at, pathError(name, errors.Unwrap(err))
+	}
+	if file.there {
+		at.any, at.kept = true, at.kept && file.settled(s.now)
+		at.sum = sha256.Sum256(fmt.Append(at.sum[:], name, file))
+	}
+	if regular := file.mode&0o170000 == 0o100000; !regular {
+		if _, tracked := s.index.find(name); tracked { // then git reads it from there
+			at.any, at.kept, s.fromIndex = true, false, true
+		}
+	}
+	s.byDir[dir] = at
+	return at, nil
 }
 
 // converts names the attribute by which anything but line ends is converted.
-func converts(attrs map[string]string) string {
+func (a attrs) converts() string {
 	for _, name := range []string{"filter", "ident", "working-tree-encoding"} {
-		if v := attrs[name]; v != "unspecified" && v != "unset" {
+		if v := a.of(name); v != "unspecified" && v != "unset" {
 			return name + "=" + v
 		}
 	}
 	return ""
 }
 
-// lineEnds is what the configuration says of them.
-type lineEnds struct{ autocrlf, eol string }
-
-// A conversion of line ends that a path is under.
-type conversion struct {
-	reason  string // for people; empty if there is none
-	crlf    bool   // the work tree is to have CR LF
-	byLooks bool   // only where the bytes look like text
-}
-
-// of works out what git does with a path's line ends.
-func (l lineEnds) of(attrs map[string]string) conversion {
-	text, eol := attrs["text"], attrs["eol"]
-	var c conversion
-	switch {
-	case text == "unset":
-		return c
-	case text == "auto":
-		c = conversion{reason: "text=auto", byLooks: true}
-	case text == "set" || eol == "lf" || eol == "crlf":
-		c = conversion{reason: "text"}
-	case l.autocrlf == "true" || l.autocrlf == "input":
-		c = conversion{reason: "core.autocrlf=" + l.autocrlf, byLooks: true}
-	default:
-		return c
-	}
-	switch {
-	case eol == "lf" || eol == "crlf":
-		c.crlf, c.reason = eol == "crlf", c.reason+" eol="+eol
-	case l.autocrlf == "true":
-		c.crlf = true
-	case l.autocrlf != "input":
-		c.crlf = l.eol == "crlf"
-	}
-	return c
-}
-
-// convertsLines says why the bytes of a change would be converted, before or
-// after it; nothing if they would not.
-func convertsLines(tree patch.Tree, c patch.Change, conv conversion) (string, error) {
-	if conv.reason == "" {
-		return "", nil
-	}
-	images := [][]byte{nil, nil}
-	if c.After.Kind == patch.File {
-		images[0] = c.Content
-	}
-	if c.Before.Kind == patch.File {
-		b, err := tree.Read(c.Path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-		images[1] = b
-	}
-	for _, b := range images {
-		if conv.byLooks && bytes.IndexByte(b, 0) >= 0 {
-			continue // git takes it for binary
-		}
-		if conv.crlf && bytes.IndexByte(b, '\n') >= 0 || bytes.Contains(b, []byte("\r\n")) {
-			return conv.reason, nil
-		}
-	}
-	return "", nil
-}
+func (a attrs) equal(b attrs) bool { return maps.Equal(a, b) }

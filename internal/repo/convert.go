@@ -3,7 +3,11 @@ package repo
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -12,48 +16,123 @@ import (
 
 // WithAttributes returns the tree as one that knows what git's attributes, and
 // the person's own configuration, do to the bytes of the paths: a
-// patch.Converter. In a plain folder nothing does, and it is the tree as it is.
+// patch.Converter. In a plain folder, and where nothing is said of any path,
+// it is the tree as it is.
 func (w *Workspace) WithAttributes(ctx context.Context, tree patch.Tree, paths []string) (patch.Tree, error) {
+	rules, err := w.lineRules(ctx, tree, paths)
+	if err != nil || len(rules) == 0 {
+		return tree, err
+	}
+	return converting{tree, rules, w.Commits()}, nil
+}
+
+// lineRules returns what git does with those of the paths with which it does
+// anything.
+func (w *Workspace) lineRules(ctx context.Context, tree patch.Tree, paths []string) (map[string]lineRule, error) {
 	if !w.Git() || len(paths) == 0 {
-		return tree, nil
+		return nil, nil
 	}
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	byPath, err := w.attributes(ctx, paths)
 	if err != nil {
 		return nil, err
 	}
-	line := lineEnds{autocrlf: w.setting("core.autocrlf"), eol: w.setting("core.eol")}
-	t := converting{tree, map[string]patch.Conversion{}}
-	var byLooks []string
+	rules, err := w.rulesOf(ctx, byPath, paths)
+	if err != nil {
+		return nil, err
+	}
+	return rules, w.fillKept(ctx, tree, rules)
+}
+
+// rulesOf makes rules of attributes. What the repository keeps is not known.
+func (w *Workspace) rulesOf(ctx context.Context, byPath map[string]attrs, paths []string) (map[string]lineRule, error) {
+	settings, err := w.configured(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rules := map[string]lineRule{}
 	for _, p := range paths {
-		conv := line.of(byPath[p])
-		switch {
-		case converts(byPath[p]) != "":
-			t.of[p] = patch.FilterAttr
-		case conv.crlf:
-			t.of[p] = patch.CRLFConversion
-			if conv.byLooks {
-				byLooks = append(byLooks, p)
-			}
+		if r := lineRuleOf(byPath[p], settingIn(settings, "core.autocrlf"), settingIn(settings, "core.eol")); r.reason != "" {
+			rules[p] = r
 		}
 	}
-	as, err := w.keptLineEnds(ctx, byLooks)
+	return rules, nil
+}
+
+// fillKept finds out of which paths the repository has CR LF already.
+func (w *Workspace) fillKept(ctx context.Context, tree patch.Tree, rules map[string]lineRule) error {
+	if w.Commits() {
+		return committedKept(tree, rules)
+	}
+	x, err := w.tracked(ctx)
+	if err != nil {
+		return err
+	}
+	var ask []string
+	for p, r := range rules {
+		oid, tracked := x.find(p)
+		if !r.guess || !tracked {
+			continue
+		}
+		b, err := tree.Read(p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil && !r.crlf && !bytes.Contains(b, []byte("\r\n")) {
+			continue // whatever is kept, nothing is converted
+		}
+		switch lf := bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")); {
+		case err == nil && oid == patch.BlobID(lf, w.format == "sha256"):
+		case err == nil && oid == patch.BlobID(b, w.format == "sha256"):
+			r.kept = !patch.LooksBinary(b)
+			rules[p] = r
+		default: // it is not there, or not as it is kept
+			ask = append(ask, p)
+		}
+	}
+	as, err := w.keptLineEnds(ctx, ask)
 	for p, eol := range as {
-		if eol != "lf" && eol != "none" { // what is not kept with LF is not converted by its looks
-			t.of[p] = patch.NoConversion
-		}
+		r := rules[p]
+		r.kept = eol == "crlf" || eol == "mixed"
+		rules[p] = r
 	}
-	return t, err
+	return err
+}
+
+// committedKept is fillKept of the tree of a branch.
+func committedKept(tree patch.Tree, rules map[string]lineRule) error {
+	for p, r := range rules {
+		b, err := tree.Read(p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		r.kept = r.guess && bytes.Contains(b, []byte("\r\n")) && !patch.LooksBinary(b)
+		rules[p] = r
+	}
+	return nil
 }
 
 // A converting tree is one with git's attributes.
 type converting struct {
 	patch.Tree
-	of map[string]patch.Conversion
+	rules map[string]lineRule
+	asIs  bool // the tree has what git keeps already: a branch's
 }
 
 // Conversion is patch.Converter's.
-func (t converting) Conversion(path string) (patch.Conversion, error) { return t.of[path], nil }
+func (t converting) Conversion(path string) (patch.Conversion, error) {
+	switch r := t.rules[path]; {
+	case r.filter != "":
+		return patch.FilterAttr, nil
+	case t.asIs:
+		return patch.NoConversion, nil
+	case r.crlf && r.guess && !r.kept:
+		return patch.CRLFOfText, nil
+	case r.crlf && !r.kept:
+		return patch.CRLFConversion, nil
+	}
+	return patch.NoConversion, nil
+}
 
 // Links is patch.LinkCounter's.
 func (t converting) Links(path string) (int, error) {
@@ -63,14 +142,56 @@ func (t converting) Links(path string) (int, error) {
 	return 1, nil
 }
 
-// keptLineEnds returns the line ends of what the index, or the branch that is
-// committed to, has of the paths, as
+// keptBytes is what the repository has, by the engine, of a file that lies in
+// the work tree before or after the changes.
+func (t converting) keptBytes(path string, b []byte) ([]byte, error) {
+	c, err := t.Conversion(path)
+	if c == patch.CRLFConversion || c == patch.CRLFOfText && !patch.LooksBinary(b) {
+		b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
+	}
+	return b, err
+}
+
+// KeptImages returns the images in the bytes that git keeps of them under the
+// attributes that a tree has by WithAttributes: a patch speaks of those.
+func KeptImages(tree patch.Tree, images []patch.Image) (_ []patch.Image, err error) {
+	t, ok := tree.(converting)
+	if !ok {
+		return images, nil
+	}
+	images = slices.Clone(images)
+	for i := range images {
+		m := &images[i]
+		if m.Before, m.Old, err = t.keptImage(m.Path, m.Before, m.Old); err != nil {
+			return nil, err
+		}
+		if m.After, m.New, err = t.keptImage(m.Path, m.After, m.New); err != nil {
+			return nil, err
+		}
+	}
+	return images, nil
+}
+
+// keptImage returns an image as git keeps it. One that git would not give back
+// stays as it is: whoever makes a patch of it is told then.
+func (t converting) keptImage(path string, s patch.State, b []byte) (patch.State, []byte, error) {
+	r := t.rules[path]
+	if s.Kind != patch.File || !r.crlf {
+		return s, b, nil
+	}
+	kept, err := t.keptBytes(path, b)
+	if err != nil || !bytes.Equal(r.toTree(kept), b) {
+		return s, b, err
+	}
+	sum := sha256.Sum256(kept)
+	s.SHA256, s.Size = hex.EncodeToString(sum[:]), int64(len(kept))
+	return s, kept, nil
+}
+
+// keptLineEnds returns the line ends of what the index has of the paths, as
 // git names them: lf, crlf, mixed, none, or -text of what looks binary.
 func (w *Workspace) keptLineEnds(ctx context.Context, paths []string) (map[string]string, error) {
 	as := map[string]string{}
-	if w.Commits() {
-		return as, w.committedLineEnds(ctx, paths, as)
-	}
 	for some := range slices.Chunk(paths, 200) { // they go on a command line
 		args := append([]string{"ls-files", "-z", "--eol", "--"}, some...)
 		out, err := w.git(ctx, call{args: args, env: []string{"GIT_LITERAL_PATHSPECS=1"}})
@@ -89,30 +210,6 @@ func (w *Workspace) keptLineEnds(ctx context.Context, paths []string) (map[strin
 	return as, nil
 }
 
-// committedLineEnds fills in what the branch's tree has.
-func (w *Workspace) committedLineEnds(ctx context.Context, paths []string, as map[string]string) error {
-	tree, _, err := w.branch(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range paths {
-		b, err := tree.Read(p)
-		switch {
-		case missing(err):
-			continue
-		case err != nil:
-			return err
-		case bytes.IndexByte(b, 0) >= 0:
-			as[p] = "-text"
-		case bytes.Contains(b, []byte("\r\n")):
-			as[p] = "crlf"
-		default:
-			as[p] = "lf"
-		}
-	}
-	return nil
-}
-
 // asKept returns the changes with the bytes that git would keep of them: where
 // attributes give the work tree CR LF, the repository has LF.
 func (w *Workspace) asKept(ctx context.Context, changes []patch.Change) ([]patch.Change, error) {
@@ -125,18 +222,23 @@ func (w *Workspace) asKept(ctx context.Context, changes []patch.Change) ([]patch
 	if len(candidates) == 0 {
 		return changes, nil
 	}
-	t, err := w.WithAttributes(ctx, nil, candidates)
+	tree, err := w.Tree(ctx)
 	if err != nil {
 		return nil, err
 	}
-	conv, ok := t.(converting)
-	if !ok {
-		return changes, nil
+	with, err := w.WithAttributes(ctx, tree, candidates)
+	t, ok := with.(converting)
+	if !ok || err != nil {
+		return changes, err
 	}
+	t.asIs = false // the changes are of the work tree, also where they are committed
 	changes = slices.Clone(changes)
 	for i, c := range changes {
-		if conv.of[c.Path] == patch.CRLFConversion && c.After.Kind == patch.File && bytes.IndexByte(c.Content, 0) < 0 {
-			changes[i].Content = bytes.ReplaceAll(c.Content, []byte("\r\n"), []byte("\n"))
+		if c.After.Kind != patch.File {
+			continue
+		}
+		if changes[i].Content, err = t.keptBytes(c.Path, c.Content); err != nil {
+			return nil, err
 		}
 	}
 	return changes, nil

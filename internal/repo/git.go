@@ -2,6 +2,7 @@ package repo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type call struct {
 	config []setting // after the hardened ones
 	env    []string  // besides the hardened ones
 	user   bool      // under the person's own configuration: only for calls that run and write nothing
+	bare   bool      // without what is carried over from that configuration
 	stdin  []byte
 	ok     []int       // exit codes besides 0 that are answers
 	holds  *calls.File // kept open by git: what it locks stays locked until git ends, also when this process does not live to see it
@@ -144,15 +146,24 @@ func GitVersion(ctx context.Context, o Options) (string, error) {
 	return fields[2], nil
 }
 
-// git runs git in the workspace, on its repository and no other.
+// git runs git in the workspace, on its repository and no other. A folder that
+// the call names stands for the work tree.
 func (w *Workspace) git(ctx context.Context, c call) ([]byte, error) {
+	if !c.bare {
+		carried, err := w.configured(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.config = append(slices.Clone(carried), c.config...)
+	}
 	return w.o.run(ctx, w.call(c))
 }
 
+// call is a run of git on the workspace's repository and no other.
 func (w *Workspace) call(c call) call {
-	c.dir = w.root
+	c.dir = cmp.Or(c.dir, w.root)
 	c.config = slices.Concat(w.settings, c.config)
-	c.env = append([]string{"GIT_DIR=" + w.gitDir, "GIT_WORK_TREE=" + w.root}, c.env...) // of two, the later one counts
+	c.env = append([]string{"GIT_DIR=" + w.gitDir, "GIT_WORK_TREE=" + c.dir}, c.env...) // of two, the later one counts
 	return c
 }
 

@@ -42,7 +42,7 @@ func TestNothingRuns(t *testing.T) {
 	must(t, err)
 	_, err = w.Files(ctx(t), "")
 	must(t, err)
-	if err := w.CheckAttributes(ctx(t), changes); fault.CodeOf(err) != "apply.attr_filter" {
+	if err := converted(t, w, changes); fault.CodeOf(err) != "apply.attr_filter" {
 		t.Errorf("attributes: %v", err)
 	}
 	_, err = w.Apply(ctx(t), "TX-1", 1, repo.Plan{Changes: changes})
@@ -102,13 +102,27 @@ func TestUserConfiguration(t *testing.T) {
 	if want := git(t, root, "rev-parse", "HEAD^{tree}"); c.ID != want {
 		t.Errorf("candidate %s, want %s", c.ID, want)
 	}
-	err = w.CheckAttributes(ctx(t), []patch.Change{change("f", "100644 a\nb\n", "100644 a\nc\n")})
+	err = converted(t, w, []patch.Change{change("f", "100644 a\nb\n", "100644 a\nc\n")})
 	if fault.CodeOf(err) != "apply.attr_filter" {
 		t.Errorf("autocrlf: %v", err)
 	}
 }
 
-func TestCheckAttributes(t *testing.T) {
+// converted asks whether git converts what changes leave as the engine does.
+func converted(t *testing.T, w *repo.Workspace, changes []patch.Change) error {
+	t.Helper()
+	var paths []string
+	for _, c := range changes {
+		paths = append(paths, c.Path)
+	}
+	tree, err := w.Tree(ctx(t))
+	must(t, err)
+	with, err := w.WithAttributes(ctx(t), tree, paths)
+	must(t, err)
+	return w.CheckConversion(ctx(t), with, changes, nil)
+}
+
+func TestCheckConversion(t *testing.T) {
 	attrs := "*.lfs filter=lfs\n*.id ident\n*.enc working-tree-encoding=UTF-16\n*.auto text=auto\n*.crlf eol=crlf\n*.lf text eol=lf\n*.raw -text\n*.off -filter\n"
 	root := gitRepo(t, map[string]spec{".gitattributes": "100644 " + attrs, "old.lf": "100644 a\r\n", "bin.auto": "100644 \x00\r\n"})
 	w := open(t, root, repo.Options{})
@@ -120,11 +134,11 @@ func TestCheckAttributes(t *testing.T) {
 		{change("x", "", lf), false}, {change("x", "", crlf), false}, {change("x.raw", "", crlf), false}, {change("x.off", "", lf), false},
 		{change("x.lfs", "", lf), true}, {change("d/x.lfs", "100644 gone", ""), true}, {change("x.id", "", lf), true}, {change("x.enc", "", lf), true},
 		{change("x.auto", "", lf), false}, {change("x.auto", "", crlf), true}, {change("x.auto", "", "100644 \x00\r\n"), false},
-		{change("bin.auto", "100644 \x00\r\n", ""), false}, {change("x.crlf", "", lf), true}, {change("x.crlf", "", crlf), true},
+		{change("bin.auto", "100644 \x00\r\n", ""), false}, {change("x.crlf", "", lf), true}, {change("x.crlf", "", crlf), false},
 		{change("x.crlf", "", "100644 no line"), false}, {change("x.lf", "", lf), false}, {change("old.lf", "100644 a\r\n", lf), true},
 		{change("x.crlf", "", "120000 to"), false},
 	} {
-		err := w.CheckAttributes(ctx(t), []patch.Change{change("fine", "", lf), c.change})
+		err := converted(t, w, []patch.Change{change("fine", "", lf), c.change})
 		if bad := fault.CodeOf(err) == "apply.attr_filter"; bad != c.bad || err != nil && !bad {
 			t.Errorf("%s %+v: %v", c.change.Path, c.change.After, err)
 		}

@@ -90,6 +90,7 @@ func (t *tx) settle(ctx context.Context) (Recovered, error) {
 		return r, err
 	}
 	t.w.moves.Lock()
+	t.w.moved++
 	defer t.w.moves.Unlock()
 	if forward, err := t.forward(ctx, m); err != nil || forward {
 		r.Marker = Committed

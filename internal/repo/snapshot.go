@@ -7,31 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
-	"roundtable/internal/calls"
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 )
-
-// Head returns HEAD's commit, or that of the branch that is committed to;
-// empty in a plain folder or before the first one.
-func (w *Workspace) Head(ctx context.Context) (string, error) {
-	if !w.Git() {
-		return "", nil
-	}
-	if w.Commits() {
-		t, err := w.target(ctx)
-		return t.old, err
-	}
-	out, err := w.git(ctx, call{args: []string{"rev-parse", "--quiet", "--verify", "HEAD^{commit}"}, ok: []int{1}})
-	return strings.TrimSpace(string(out)), err
-}
 
 // ResolveCommit returns the full id of a commit that the repository has. rev
 // is an id of 7 digits or more; anything else, and an id that is unknown, is a
@@ -192,40 +175,11 @@ func (w *Workspace) listingDigest(ctx context.Context, dir string) (string, erro
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// A linkCache keeps the gitlinks of an index that has not changed.
-type linkCache struct {
-	sync.Mutex
-	of    unix.Stat_t
-	links map[string]bool
-}
-
 // gitlinks returns the paths of the index that are other repositories.
 func (w *Workspace) gitlinks(ctx context.Context) (map[string]bool, error) {
-	if !w.Git() {
-		return nil, nil
-	}
-	w.links.Lock()
-	defer w.links.Unlock()
-	var st unix.Stat_t
-	if err := calls.Stat(w.index, &st); errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	st.Atim = unix.Timespec{}
-	if w.links.links != nil && w.links.of == st {
-		return w.links.links, nil
-	}
-	out, err := w.git(ctx, call{args: []string{"ls-files", "--stage", "-z"}})
+	x, err := w.tracked(ctx)
 	if err != nil {
 		return nil, err
 	}
-	links := map[string]bool{}
-	for _, r := range records(out) {
-		if head, path, ok := strings.Cut(r, "\t"); ok && strings.HasPrefix(head, "160000 ") {
-			links[path] = true
-		}
-	}
-	w.links.of, w.links.links = st, links
-	return links, nil
+	return x.links, nil
 }

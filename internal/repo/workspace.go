@@ -31,16 +31,20 @@ type Workspace struct {
 	gitDir, commonDir, index string    // absolute; empty in a plain folder
 	format                   string    // "sha1" or "sha256"
 	settings                 []setting // besides the hardened ones, of every call
+	execPath                 string    // where git's own helpers are, which says where it was installed
 
 	tmp     *calls.File   // locked while the workspace is open: then a private index may be a live one
 	owned   *calls.File   // locked while the workspace is open for a service
 	busy    chan struct{} // holds one token: of whoever writes
 	moves   sync.RWMutex  // held by whoever moves files, and shared by whoever reads several that belong together
+	moved   int           // how often moves was taken to move files
 	probe   sync.Mutex
-	exact   *bool  // what the probe found out about renameat2
-	inexact string // what it does wrong
-	links   linkCache
-	skips   skipCache
+	exact   *bool           // what the probe found out about renameat2
+	inexact string          // what it does wrong
+	config  config          // the person's settings
+	kept    indexCache      // of the index
+	heads   headCache       // of HEAD
+	attrs   attrCache       // of attributes
 	durable map[string]bool // attempts whose marker this process knows to be on the disk; of whoever writes
 	lock    *calls.File     // while somebody in this process changes the workspace
 	lax     bool            // only in tests, as their control: staged files and markers that are found are not synced
@@ -144,6 +148,11 @@ func (w *Workspace) findGit(ctx context.Context) error {
 	if _, err := GitVersion(ctx, w.o); err != nil {
 		return err
 	}
+	path, err := w.o.run(ctx, call{dir: "/", args: []string{"--exec-path"}})
+	if err != nil {
+		return err
+	}
+	w.execPath = strings.TrimSpace(string(path))
 	trust := []setting{{"safe.directory", w.root}} // registering it was the person's decision to trust it
 	out, err := w.o.run(ctx, call{dir: w.root, config: trust, args: []string{"rev-parse", "--path-format=absolute",
 		"--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--git-path", "index", "--show-object-format"}})
@@ -164,49 +173,8 @@ func (w *Workspace) findGit(ctx context.Context) error {
 		}
 	}
 	w.settings = trust
-	return w.userSettings(ctx)
-}
-
-// userSettings carries over from the person's configuration what decides which
-// files are ignored and how line ends are stored.
-func (w *Workspace) userSettings(ctx context.Context) error {
-	for _, name := range []string{"core.excludesFile", "core.attributesFile", "core.autocrlf", "core.eol"} {
-		args := []string{"config", "--null", "--get", name}
-		if strings.HasSuffix(name, "File") {
-			args = []string{"config", "--null", "--type=path", "--get", name}
-		}
-		out, err := w.git(ctx, call{user: true, args: args, ok: []int{1}})
-		if err != nil {
-			return err
-		}
-		value, set := strings.CutSuffix(string(out), "\x00")
-		switch {
-		case set:
-			w.settings = append(w.settings, setting{name, value})
-		case name == "core.excludesFile":
-			w.settings = append(w.settings, setting{name, w.defaultFile("ignore")})
-		case name == "core.attributesFile":
-			w.settings = append(w.settings, setting{name, w.defaultFile("attributes")})
-		}
-	}
-	return nil
-}
-
-// defaultFile is where git looks for a file of the person's when no setting
-// names one.
-func (w *Workspace) defaultFile(name string) string {
-	vars := map[string]string{}
-	for _, kv := range w.o.UserEnv {
-		k, v, _ := strings.Cut(kv, "=")
-		vars[k] = v
-	}
-	switch {
-	case vars["XDG_CONFIG_HOME"] != "":
-		return filepath.Join(vars["XDG_CONFIG_HOME"], "git", name)
-	case vars["HOME"] != "":
-		return filepath.Join(vars["HOME"], ".config", "git", name)
-	}
-	return "/dev/null"
+	_, err = w.configured(ctx)
+	return err
 }
 
 // makeState makes the state directory.

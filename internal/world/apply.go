@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -18,7 +19,12 @@ func (w *World) Plan(ctx context.Context, root string, data []byte) ([]patch.Cha
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.fit(ctx, data)
+	view, err := s.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.fit(ctx, view, data)
+	err = errors.Join(err, view.Close())
 	switch {
 	case err != nil:
 		return nil, err
@@ -26,8 +32,10 @@ func (w *World) Plan(ctx context.Context, root string, data []byte) ([]patch.Cha
 		return nil, f.ignored
 	case f.refused != nil:
 		return nil, refusal(f.refused)
+	case f.strays != nil:
+		return nil, f.strays
 	}
-	return f.result.Changes, s.CheckAttributes(ctx, f.result.Changes)
+	return f.result.Changes, nil
 }
 
 // Tree returns the id of the whole tree that the patch would give now.
@@ -60,6 +68,20 @@ func (w *World) Materialise(ctx context.Context, root string, data []byte, dst s
 	}
 	t, err := s.Materialise(ctx, changes, dst)
 	return t.ID, err
+}
+
+// kept gives images of a tree's files in the bytes that git keeps of them,
+// which is what a patch speaks of.
+func (s *space) kept(ctx context.Context, tree patch.Tree, images []patch.Image) ([]patch.Image, error) {
+	var paths []string
+	for _, m := range images {
+		paths = append(paths, m.Path)
+	}
+	with, err := s.WithAttributes(ctx, tree, paths)
+	if err != nil {
+		return nil, err
+	}
+	return repo.KeptImages(with, images)
 }
 
 // Lies compares a transaction's paths and journal with what lies there now.

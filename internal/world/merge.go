@@ -160,10 +160,19 @@ func (w *World) merging(ctx context.Context, s *space, forks []patch.Fork, renam
 		return m, nil
 	}
 	m.Merged = merged.Merged
-	if m.Patch, err = patch.Format(merged.Images, s.sha256); err != nil || len(m.Patch) == 0 {
+	view, err := s.View(ctx)
+	if err != nil {
 		return m, err
 	}
-	f, err := s.fit(ctx, m.Patch)
+	defer func() { err = errors.Join(err, view.Close()) }()
+	kept, err := s.kept(ctx, view, merged.Images)
+	if err != nil {
+		return m, err
+	}
+	if m.Patch, err = patch.Format(kept, s.sha256); err != nil || len(m.Patch) == 0 {
+		return m, err
+	}
+	f, err := s.fit(ctx, view, m.Patch)
 	switch {
 	case err != nil:
 		return m, err
@@ -175,6 +184,8 @@ func (w *World) merging(ctx context.Context, s *space, forks []patch.Fork, renam
 		return m, nil
 	case f.refused != nil && f.refused.Class.Stage() == patch.StageParse:
 		return m, refusal(f.refused)
+	case f.strays != nil:
+		return m, f.strays
 	case f.refused != nil || !gives(f.result.Changes, merged.Images):
 		return m, fault.Errorf(fault.Conflict, "state.stale", "the files changed while they were merged; send it again")
 	}

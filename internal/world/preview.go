@@ -176,6 +176,13 @@ func (w *World) between(ctx context.Context, s *space, from, to domain.Revision)
 		}
 		images = append(images, patch.Image{Path: p, Before: a.After, After: b.After, Old: a.New, New: b.New})
 	}
+	tree, err := s.Tree(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if images, err = s.kept(ctx, tree, images); err != nil {
+		return nil, 0, err
+	}
 	data, err := patch.Format(images, s.sha256)
 	if err != nil || len(data) == 0 {
 		return nil, 0, err
@@ -214,7 +221,11 @@ func (w *World) applied(ctx context.Context, s *space, r domain.Revision, code s
 	if err != nil {
 		return nil, nil, err
 	}
-	got, err := patch.Apply(p, base)
+	with, err := s.WithAttributes(ctx, base, append(p.Touched(), p.Sources()...))
+	if err != nil {
+		return nil, nil, err
+	}
+	got, err := patch.Apply(p, with)
 	if refused, ok := errors.AsType[*patch.Refusal](err); ok {
 		return nil, nil, fault.Errorf(fault.Conflict, code, "revision %d does not fit what it was made on, so what it gives cannot be told: %s", r.Number, refused.Error())
 	}

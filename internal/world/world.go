@@ -152,14 +152,11 @@ type fitted struct {
 	result  *patch.Result
 	refused *patch.Refusal
 	ignored *fault.Error // it is about files that git ignores
+	strays  *fault.Error // git would convert the bytes in a way that no patch can say
 }
 
-// fit parses a patch and applies it in memory.
-func (s *space) fit(ctx context.Context, data []byte) (f fitted, err error) {
-	tree, err := s.Tree(ctx)
-	if err != nil {
-		return f, err
-	}
+// fit parses a patch and applies it in memory, to what git keeps of the files.
+func (s *space) fit(ctx context.Context, tree patch.Tree, data []byte) (f fitted, err error) {
 	if state, err := tree.Stat(policy.File); err != nil || state.Kind != patch.Absent {
 		return f, errors.Join(err, noPolicy("the tree has"))
 	}
@@ -175,8 +172,8 @@ func (s *space) fit(ctx context.Context, data []byte) (f fitted, err error) {
 		if f.ignored, err = s.ignored(ctx, tree, f.patch); err != nil || f.ignored != nil {
 			return f, err
 		}
-		if err = s.CheckedOut(ctx, append(f.patch.Touched(), f.patch.Sources()...)); err == nil {
-			f.result, err = patch.Apply(f.patch, tree)
+		if err = s.apply(ctx, tree, &f); err == nil {
+			return f, nil
 		}
 	}
 	if r, ok := errors.AsType[*patch.Refusal](err); ok {
@@ -185,19 +182,35 @@ func (s *space) fit(ctx context.Context, data []byte) (f fitted, err error) {
 	return f, err
 }
 
+// apply fills in what the patch gives under the attributes of its paths.
+func (s *space) apply(ctx context.Context, tree patch.Tree, f *fitted) error {
+	sources := f.patch.Sources()
+	paths := append(f.patch.Touched(), sources...)
+	if err := s.CheckedOut(ctx, paths); err != nil {
+		return err
+	}
+	with, err := s.WithAttributes(ctx, tree, paths)
+	if err != nil {
+		return err
+	}
+	if f.result, err = patch.Apply(f.patch, with); err != nil {
+		return err
+	}
+	err = s.CheckConversion(ctx, with, f.result.Changes, sources)
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind != fault.Internal {
+		f.strays, err = e, nil
+	}
+	return err
+}
+
 // ignored refuses a patch of, or a copy from, files that lie there and that
 // git ignores: they are no part of the tree that is governed, and nothing of
 // what they hold may be told.
 func (s *space) ignored(ctx context.Context, tree patch.Tree, p *patch.Patch) (*fault.Error, error) {
-	var there []string
-	for _, path := range append(p.Touched(), p.Sources()...) {
-		if st, err := tree.Stat(path); err != nil {
-			return nil, err
-		} else if st.Kind == patch.File || st.Kind == patch.Symlink {
-			there = append(there, path)
-		}
-	}
-	ignored, err := s.Ignored(ctx, there)
+	ignored, err := s.Ignored(ctx, append(p.Touched(), p.Sources()...), func(path string) (bool, error) {
+		st, err := tree.Stat(path)
+		return st.Kind == patch.File || st.Kind == patch.Symlink, err
+	})
 	if err != nil || len(ignored) == 0 {
 		return nil, err
 	}
@@ -215,7 +228,12 @@ func (w *World) Inspect(ctx context.Context, root string, data []byte) (in comma
 	if err != nil {
 		return in, err
 	}
-	f, err := s.fit(ctx, data)
+	view, err := s.View(ctx)
+	if err != nil {
+		return in, err
+	}
+	defer func() { err = errors.Join(err, view.Close()) }()
+	f, err := s.fit(ctx, view, data)
 	if err != nil {
 		return in, err
 	}
@@ -229,18 +247,17 @@ func (w *World) Inspect(ctx context.Context, root string, data []byte) (in comma
 			return in, nil
 		}
 	}
-	if f.result != nil {
-		err := s.CheckAttributes(ctx, f.result.Changes)
-		if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind != fault.Internal {
-			in.Refused = e
-		} else if err != nil {
-			return in, err
-		}
+	if f.strays != nil {
+		in.Refused = f.strays
 	}
 	for _, d := range f.patch.Files() {
 		in.Files = append(in.Files, patched(d))
 	}
-	base, err := s.Snapshot(ctx, append(f.patch.Touched(), f.patch.Sources()...))
+	var changes []patch.Change
+	if f.result != nil {
+		changes = f.result.Changes
+	}
+	base, err := view.Base(ctx, changes, append(f.patch.Touched(), f.patch.Sources()...))
 	in.Base = events.Base{Commit: base.Commit, PathsDigest: base.PathsDigest}
 	for _, p := range f.patch.Touched() {
 		in.Base.Paths = append(in.Base.Paths, pathState(p, base.States[p]))

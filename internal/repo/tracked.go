@@ -1,0 +1,241 @@
+package repo
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+// An index is what git's index tracks, as far as a patch is judged by it.
+type index struct {
+	names []byte          // of all entries, one after the other, in git's order
+	ends  []uint32        // where each ends
+	oids  []byte          // of all entries
+	size  int             // of one object id
+	links map[string]bool // gitlinks
+	skips map[string]bool // entries that are not checked out by the person's wish
+}
+
+func (x *index) len() int { return len(x.ends) }
+
+func (x *index) name(i int) []byte {
+	from := uint32(0)
+	if i > 0 {
+		from = x.ends[i-1]
+	}
+	return x.names[from:x.ends[i]]
+}
+
+func (x *index) add(name, oid []byte, mode uint32) {
+	x.names = append(x.names, name...)
+	x.ends = append(x.ends, uint32(len(x.names)))
+	x.oids = append(x.oids, oid...)
+	if mode == 0o160000 {
+		x.links[string(name)] = true
+	}
+}
+
+// find returns the object id of a tracked path; several entries of one that is
+// not merged have none.
+func (x *index) find(path string) (oid string, tracked bool) {
+	i := sort.Search(x.len(), func(i int) bool { return string(x.name(i)) >= path })
+	if i == x.len() || string(x.name(i)) != path {
+		return "", false
+	}
+	if i+1 < x.len() && string(x.name(i+1)) == path {
+		return "", true
+	}
+	return hex.EncodeToString(x.oids[i*x.size : (i+1)*x.size]), true
+}
+
+// An indexCache keeps what was read of an index until another lies there.
+type indexCache struct {
+	sync.Mutex
+	of stamp
+	is *index
+}
+
+// tracked returns the index as it is now.
+func (w *Workspace) tracked(ctx context.Context) (*index, error) {
+	if !w.Git() {
+		return &index{}, nil
+	}
+	w.kept.Lock()
+	defer w.kept.Unlock()
+	now := time.Now()
+	before, err := stampOf(w.index)
+	if err != nil {
+		return nil, err
+	}
+	if w.kept.is != nil && w.kept.of == before {
+		return w.kept.is, nil
+	}
+	w.kept.is = nil
+	x, err := w.readIndex(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	after, err := stampOf(w.index)
+	if err == nil && before == after && before.settled(now) {
+		w.kept.of, w.kept.is = before, x
+	}
+	return x, err
+}
+
+// readIndex reads the file, or has git read one of a kind that is not known
+// here.
+func (w *Workspace) readIndex(ctx context.Context, s stamp) (*index, error) {
+	size := map[string]int{"sha1": 20, "sha256": 32}[w.format]
+	if !s.there {
+		return &index{size: size}, nil
+	}
+	data, err := os.ReadFile(w.index)
+	if errors.Is(err, os.ErrNotExist) {
+		return &index{size: size}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if x := parseIndex(data, size); x != nil {
+		return x, nil
+	}
+	out, err := w.git(ctx, call{args: []string{"ls-files", "-t", "--stage", "-z"}})
+	if err != nil {
+		return nil, err
+	}
+	x := &index{size: size, links: map[string]bool{}, skips: map[string]bool{}}
+	for _, r := range records(out) {
+		head, path, ok := strings.Cut(r, "\t")
+		var mode uint32
+		var tag, oid string
+		var stage int
+		if n, err := fmt.Sscanf(head, "%s %o %s %d", &tag, &mode, &oid, &stage); !ok || n != 4 || err != nil {
+			return nil, fmt.Errorf("git ls-files answers %q", r)
+		}
+		raw, err := hex.DecodeString(oid)
+		if err != nil || len(raw) != size {
+			return nil, fmt.Errorf("git ls-files answers %q", r)
+		}
+		x.add([]byte(path), raw, mode)
+		if tag == "S" {
+			x.skips[path] = true
+		}
+	}
+	return x, nil
+}
+
+// parseIndex reads an index file of version 2, 3 or 4 with object ids of a
+// size; nil if it is of another kind, or in pieces.
+func parseIndex(data []byte, size int) *index {
+	if len(data) < 12+size || string(data[:4]) != "DIRC" {
+		return nil
+	}
+	version, n := binary.BigEndian.Uint32(data[4:]), int(binary.BigEndian.Uint32(data[8:]))
+	body := data[12 : len(data)-size]
+	if version < 2 || version > 4 || n > len(body)/(42+size) || len(data) > 1<<31 {
+		return nil
+	}
+	x := &index{size: size, links: map[string]bool{}, skips: map[string]bool{}, ends: make([]uint32, 0, n), oids: make([]byte, 0, n*size)}
+	x.names = make([]byte, 0, max(len(body)-n*(44+size), 0))
+	for range n {
+		rest := x.entry(body, version)
+		if rest == nil {
+			return nil
+		}
+		body = rest
+	}
+	if !extensionsKnown(body) {
+		return nil
+	}
+	return x
+}
+
+// entry reads one entry and returns what follows it; nil if it is broken.
+func (x *index) entry(b []byte, version uint32) (rest []byte) {
+	const skipWorktree = 0x4000 // of the second flags
+	fixed := 42 + x.size
+	if len(b) < fixed+2 {
+		return nil
+	}
+	mode, oid := binary.BigEndian.Uint32(b[24:]), b[40:40+x.size]
+	flags := binary.BigEndian.Uint16(b[40+x.size:])
+	skip := false
+	if flags&0x4000 != 0 {
+		if version < 3 {
+			return nil
+		}
+		skip = binary.BigEndian.Uint16(b[fixed:])&skipWorktree != 0
+		fixed += 2
+	}
+	var keep []byte
+	from := fixed
+	if version == 4 {
+		strip, n := stripLength(b[fixed:])
+		last := []byte(nil)
+		if x.len() > 0 {
+			last = x.name(x.len() - 1)
+		}
+		if n == 0 || strip > len(last) {
+			return nil
+		}
+		keep, from = last[:len(last)-strip], fixed+n
+	}
+	end := bytes.IndexByte(b[from:], 0)
+	if end < 0 || mode == 0o40000 {
+		return nil
+	}
+	name := b[from : from+end]
+	next := from + end + 1
+	if version < 4 {
+		next = (from + end + 8) &^ 7
+	} else {
+		name = append(bytes.Clone(keep), name...)
+	}
+	if next > len(b) || x.len() > 0 && bytes.Compare(x.name(x.len()-1), name) > 0 {
+		return nil
+	}
+	x.add(name, oid, mode)
+	if skip {
+		x.skips[string(name)] = true
+	}
+	return b[next:]
+}
+
+// stripLength reads how much of the name before goes, and how many bytes say
+// so; none if they are broken.
+func stripLength(b []byte) (value, n int) {
+	for i, c := range b[:min(len(b), 5)] {
+		if i > 0 {
+			value = (value + 1) << 7
+		}
+		value += int(c & 0x7f)
+		if c&0x80 == 0 {
+			return value, i + 1
+		}
+	}
+	return 0, 0
+}
+
+// extensionsKnown says that nothing behind the entries changes what they mean:
+// no split index, no folders in place of entries.
+func extensionsKnown(b []byte) bool {
+	for len(b) > 0 {
+		if len(b) < 8 || b[0] < 'A' || b[0] > 'Z' {
+			return false
+		}
+		size := int(binary.BigEndian.Uint32(b[4:]))
+		if size > len(b)-8 {
+			return false
+		}
+		b = b[8+size:]
+	}
+	return true
+}
