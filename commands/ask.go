@@ -201,115 +201,13 @@ func legacy(f domain.Facts, v wire.Validation) map[string]any {
 	return m
 }
 
-// A transactionQuestion names one transaction.
-type transactionQuestion struct {
-	Transaction string `json:"transaction_id"`
-}
-
-// recovery compares the files, the journal and the log.
-func (h *Handler) recovery(ctx context.Context, c op.Call, in transactionQuestion) (wire.Recovery, error) {
-	u := h.question(c.Who, c.Workspace)
-	t, err := u.transaction(ctx, in.Transaction)
-	if err != nil {
-		return wire.Recovery{}, err
-	}
-	root, err := u.root(ctx)
-	if err != nil {
-		return wire.Recovery{}, err
-	}
-	files := t.Files
-	if t.State == domain.TxApplying || t.State == domain.TxFailed {
-		if files, err = h.World.Planned(ctx, root, t.ID, t.Attempt); err != nil {
-			return wire.Recovery{}, err
-		}
-	}
-	r, err := h.World.Lies(ctx, root, t.ID, t.Attempt, files)
-	if err != nil {
-		return r, err
-	}
-	r.Transaction, r.State = t.ID, t.State
-	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(t.Proposal))
-	if err != nil {
-		return r, err
-	}
-	r.Actions = actions(t, p, r)
-	if t.State == domain.TxApplied && t.CompensatedBy == "" && r.Repository != "after" {
-		back, err := u.mergeable(ctx, root, t)
-		if err != nil {
-			return r, err
-		}
-		r.Actions[len(r.Actions)-1] = back
-	}
-	return r, nil
-}
-
-// mergeable says whether a transaction can be taken back though its paths are
-// not all as it left them.
-func (u *unit) mergeable(ctx context.Context, root string, t domain.Transaction) (wire.Action, error) {
-	a := wire.Action{Action: "compensate"}
-	of, err := load[domain.Proposal](ctx, u, events.ProposalStream(t.Proposal))
-	if err != nil {
-		return a, err
-	}
-	m, err := u.h.World.Reverse(ctx, root, t.Files, movedBack(of, t.Revision))
-	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
-		a.Why = f.Detail
-		return a, nil
-	}
-	switch {
-	case err != nil:
-		return a, err
-	case len(m.Conflicts) > 0:
-		a.Why = "later work stands in the way at " + named(m.Paths)
-	case len(m.Patch) == 0:
-		a.Why = "every path is as taking it back would make it"
-	default:
-		a.Possible, a.Why = true, "what was done since can be kept"
-		a.Call = &fault.Step{Op: "transaction.compensate", Args: map[string]any{"transaction_id": t.ID}}
-	}
-	return a, nil
-}
-
-// actions says what can be done about a transaction now, and why.
-func actions(t domain.Transaction, p domain.Proposal, r wire.Recovery) []wire.Action {
-	call := func(op string, args map[string]any) *fault.Step { return &fault.Step{Op: op, Args: args} }
-	tx := map[string]any{"transaction_id": t.ID}
-	apply := wire.Action{Action: "apply", Why: "it is " + t.State}
-	if t.State == domain.TxStaged {
-		apply = wire.Action{Action: "apply", Possible: true, Why: "it is staged", Call: call("transaction.apply", tx)}
-	}
-	again := wire.Action{Action: "apply_again", Why: "it is " + t.State}
-	switch {
-	case t.State != domain.TxFailed:
-	case p.Terminal():
-		again.Why = "its proposal is " + p.Status
-	case r.Journal == "attention":
-		again.Why = "some paths wait for a person: both versions are kept"
-	case r.Journal == "committed" || r.Journal == "open":
-		again.Why = "the journal is " + r.Journal + ": the next start of the service settles it first"
-	case len(r.Paths) > 0 && r.Repository != "before":
-		again.Why = "its paths are not as they were before: " + r.Repository
-	default:
-		again = wire.Action{Action: "apply_again", Possible: true, Why: "nothing of it is in the repository; another transaction may try", Call: call("patch.apply", map[string]any{"proposal_id": t.Proposal})}
-	}
-	comp := wire.Action{Action: "compensate", Why: "it is " + t.State}
-	switch {
-	case t.CompensatedBy != "":
-		comp.Why = "it was taken back by " + t.CompensatedBy
-	case t.State == domain.TxApplied:
-		comp = wire.Action{Action: "compensate", Possible: true, Why: "every path is as it left it", Call: call("transaction.compensate", tx)}
-	}
-	return []wire.Action{apply, again, comp}
-}
-
-// wait returns the transaction once it has ended, or as it is when the time is
-// over.
-func (h *Handler) wait(ctx context.Context, c op.Call, id string) error {
+// wait returns once over says so of the transaction, or when the time is over.
+func (h *Handler) wait(ctx context.Context, c op.Call, id string, over func(domain.Transaction) bool) error {
 	for {
 		changed := h.Log.Changed()
 		u := h.question(c.Who, c.Workspace)
 		t, err := load[domain.Transaction](ctx, u, events.TransactionStream(id))
-		if err != nil || t.Done() {
+		if err != nil || over(t) {
 			return err
 		}
 		select {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"roundtable/domain"
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
 	"roundtable/internal/op"
@@ -109,6 +110,14 @@ func (h *Handler) transactionOps() []op.Op {
 			Doc: "Apply a staged transaction to the repository, all or nothing, and wait for the outcome."}),
 		applying(h, func(c ApplyPatch) *int { return c.Wait }, op.Op{Route: "POST " + ws + "/proposals/{proposal_id}/apply", Tool: true, May: apply, Effect: op.Changes,
 			Doc: "Apply a proposal whose gates have all passed, all or nothing, and wait for the outcome."}),
+		validating(h, op.Op{Route: "POST " + t + "/validate", Tool: true, May: apply,
+			Doc: "Run every check on a transaction's revision without moving it."}),
+		command[RetryTransaction, wire.Transaction](h, "transaction", op.Op{Route: "POST " + t + "/retry", May: people(auth.Orchestrator),
+			Doc: "Open a failed transaction again; it is staged, or waits for its turn."}),
+		command[CancelTransaction, wire.Transaction](h, "transaction", op.Op{Route: "POST " + t + "/cancel", May: people(auth.Orchestrator),
+			Doc: "End a transaction that has changed nothing and free its proposal for another."}),
+		commanding(h, "transaction", op.Op{Route: "POST " + t + "/resolve", May: people(auth.Operator), Effect: op.Changes,
+			Doc: "Keep what now lies at paths that an apply left to a person."}, op.OneOf[wire.Transaction]("transaction", nil), h.resolved),
 		compensating(h, op.Op{Route: "POST " + t + "/compensate", Status: http.StatusCreated, Tool: true, May: apply,
 			Doc: "Propose the exact reverse of an applied transaction; it goes through the normal gates."}),
 		question(h, op.Op{Name: "transaction.recovery", Route: "GET " + t + "/recovery", Tool: true,
@@ -163,20 +172,39 @@ const (
 // waited for. When the time is over the answer says how far it is.
 func applying[C Command](h *Handler, wait func(C) *int, o op.Op) op.Op {
 	return commanding(h, "transaction", o, op.OneOf[wire.Transaction]("transaction", nil), func(ctx context.Context, c op.Call, cmd C, r Result) (op.Answer, error) {
-		seconds := defaultWait
-		if w := wait(cmd); w != nil {
-			seconds = min(max(*w, 0), maxWait)
+		return h.awaited(ctx, c, wait(cmd), r, domain.Transaction.Done)
+	})
+}
+
+// awaited answers the transaction once over says so, or as it is when the time
+// is over.
+func (h *Handler) awaited(ctx context.Context, c op.Call, wait *int, r Result, over func(domain.Transaction) bool) (op.Answer, error) {
+	seconds := defaultWait
+	if wait != nil {
+		seconds = min(max(*wait, 0), maxWait)
+	}
+	waiting, stop := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	defer stop()
+	if err := h.wait(waiting, c, r.IDs["transaction"], over); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return op.Answer{}, err
+	}
+	head, _, err := h.Log.Head(ctx)
+	if err != nil {
+		return op.Answer{}, err
+	}
+	return h.answer(ctx, c, "transaction", Result{Position: head, IDs: r.IDs})
+}
+
+// validating answers the checks beside the transaction.
+func validating(h *Handler, o op.Op) op.Op {
+	out := op.OneOf[wire.Transaction]("transaction", map[string]*jsonschema.Schema{
+		"checks": op.SchemaOf[[]wire.Check](), "valid": {Type: "boolean"}, "appliable": {Type: "boolean"}})
+	return commanding(h, "transaction", o, out, func(ctx context.Context, c op.Call, _ ValidateTransaction, r Result) (op.Answer, error) {
+		a, err := h.answer(ctx, c, "transaction", r)
+		if t, ok := a.Value.(wire.Transaction); ok && err == nil {
+			a.More, err = h.checked(ctx, c, t)
 		}
-		waiting, stop := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
-		defer stop()
-		if err := h.wait(waiting, c, r.IDs["transaction"]); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return op.Answer{}, err
-		}
-		head, _, err := h.Log.Head(ctx)
-		if err != nil {
-			return op.Answer{}, err
-		}
-		return h.answer(ctx, c, "transaction", Result{Position: head, IDs: r.IDs})
+		return a, err
 	})
 }
 

@@ -32,7 +32,8 @@ type World interface {
 	// Rebase merges what a revision makes of its own base into the tree as it lies.
 	Rebase(ctx context.Context, root string, r domain.Revision) (Merging, error)
 	// Lies compares a transaction's paths and journal with what lies there now.
-	Lies(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (wire.Recovery, error)
+	// Where a journal lies there, its states count and files do not.
+	Lies(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (Look, error)
 	// KeepBase stores durably what lies at paths, where it is as the states say:
 	// what a revision was made on, for comparing it with others later.
 	KeepBase(ctx context.Context, root string, paths []events.PathState) error
@@ -49,6 +50,23 @@ type World interface {
 	// Artifact says of each path whether its images are stored and sound, and
 	// spells the patch from after to before for people to read.
 	Artifact(ctx context.Context, root string, files []events.ChangedPath) ([]wire.RollbackFile, wire.ReversePatch, error)
+}
+
+// A Look is what lies at the paths of a transaction, and what its journal says.
+type Look struct {
+	Repository string // before, after, mixed or diverged
+	Journal    string // none, open, committed, aborted or attention
+	CanResolve bool   // something waits for a person's decision
+	Paths      []LookPath
+}
+
+// A LookPath is what lies at one path of a transaction.
+type LookPath struct {
+	Path  string
+	Is    string // before, after or other
+	Now   events.PathState
+	Held  *events.PathState // a version of it that is neither and lies in the transaction's folder alone
+	Stuck string            // why it waits for a person; "" if it does not
 }
 
 // A PatchView says which part of which patch is to be shown.
@@ -132,4 +150,12 @@ func (u *unit) root(ctx context.Context) (string, error) {
 	}
 	w, err := ws.Get(u.caller.Workspace)
 	return w.Root, err
+}
+
+// now returns what lies at the paths.
+func (l Look) now() (all []events.PathState) {
+	for _, p := range l.Paths {
+		all = append(all, p.Now)
+	}
+	return all
 }

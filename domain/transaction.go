@@ -44,6 +44,7 @@ type Transaction struct {
 	Failure                        events.TransactionFailed
 	Resolving                      events.TransactionResolveRequested // that has not ended; zero if there is none
 	Resolved                       events.TransactionResolved         // of the newest attempt
+	Unresolved                     events.TransactionResolveFailed    // why the newest resolving failed; zero if it did not
 }
 
 // Evolve returns t after e has happened.
@@ -71,11 +72,11 @@ func (t Transaction) Evolve(e events.Payload) Transaction {
 	case events.TransactionCancelled:
 		t.State, t.Wish = TxCancelled, events.TransactionApplyQueued{}
 	case events.TransactionResolveRequested:
-		t.Resolving = e
+		t.Resolving, t.Unresolved = e, events.TransactionResolveFailed{}
 	case events.TransactionResolved:
 		t.Resolving, t.Resolved = events.TransactionResolveRequested{}, e
 	case events.TransactionResolveFailed:
-		t.Resolving = events.TransactionResolveRequested{}
+		t.Resolving, t.Unresolved = events.TransactionResolveRequested{}, e
 	case events.TransactionCompensated:
 		t.CompensatedBy = e.By
 	case events.TransactionCompensationProposed:
@@ -142,7 +143,7 @@ func (t Transaction) staged(by Asker) []events.Payload {
 	return []events.Payload{
 		events.TransactionStaged{Transaction: t.ID, By: by.ID},
 		events.TransactionPhaseCompleted{Transaction: t.ID, Attempt: t.Attempt + 1, Phase: "stage", Status: "completed", Actor: by.ID, Reason: by.Reason,
-			Request: by.Request, Inputs: map[string]any{"revision": t.Revision, "patch_digest": t.PatchDigest}, StartedAt: by.Now, EndedAt: by.Now},
+			Request: by.Request, Inputs: map[string]any{"revision": t.Revision, "patch_digest": t.PatchDigest}, Outputs: map[string]any{"attempt": t.Attempt + 1}, StartedAt: by.Now, EndedAt: by.Now},
 	}
 }
 

@@ -161,6 +161,9 @@ type TransactionResolveRequested struct {
 	By          string `json:"by"`
 	Reason      string `json:"reason"`
 	Request     string `json:"request_id,omitempty"`
+	// Keeps are versions that lie in the transaction's folder alone, as they
+	// were looked at.
+	Keeps []PathState `json:"keeps,omitempty"`
 }
 
 // TransactionResolved means: what lies at the paths stays, and what lay

@@ -48,7 +48,7 @@ type Applier struct {
 func (a Applier) Worker() Worker { return Worker{Kind: "apply", Slots: a.Slots, Do: a.do} }
 
 // Workers returns all workers that a's work needs.
-func (a Applier) Workers() []Worker { return []Worker{a.Worker(), a.turnWorker()} }
+func (a Applier) Workers() []Worker { return []Worker{a.Worker(), a.turnWorker(), a.resolveWorker()} }
 
 // do looks how far the attempt is, in the log and then in the workspace, and
 // goes on from there. While the workspace cannot be looked at, its outcome is
@@ -58,6 +58,9 @@ func (a Applier) do(ctx context.Context, j eventlog.Job) error {
 	var r events.TransactionApplyRequested
 	if err := json.Unmarshal(j.Data, &r); err != nil {
 		return err
+	}
+	if r.Request == "" { // of a version that did not note it
+		r.Request = j.Meta.Correlation
 	}
 	t, err := a.Handler.Transaction(ctx, r.Transaction)
 	if err != nil {
@@ -79,15 +82,13 @@ func (a Applier) do(ctx context.Context, j eventlog.Job) error {
 	if t.State != domain.TxApplying || t.Attempt != r.Attempt {
 		return a.finish(ctx, space, t, r) // the outcome is in the log
 	}
-	if err := a.settle(ctx, r.Workspace, space); err != nil {
-		return err
-	}
-	marker, err := space.Outcome(r.Transaction, r.Attempt)
+	marker, err := a.marker(ctx, r, space)
 	switch {
 	case err != nil:
 		return err
 	case marker == repo.Attention:
-		return a.fail(ctx, j, r, nil, fault.Errorf(fault.Conflict, "state.needs_attention", "some paths wait for a person: both versions are kept"))
+		defer a.Steps.end(r)
+		return a.fail(ctx, j, r, a.Steps.begin(r, "finish", a.Now), attention())
 	}
 	return a.attempt(ctx, j, r, root, space, marker == repo.Committed)
 }
@@ -99,7 +100,7 @@ func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.Transacti
 	if marked {
 		begins = "finish"
 	}
-	steps := a.Steps.begin(r, j.Meta.Actor, begins, a.Now)
+	steps := a.Steps.begin(r, begins, a.Now)
 	defer a.Steps.end(r)
 	var plan repo.Plan
 	var before string
@@ -135,7 +136,8 @@ func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.Transacti
 	if marked {
 		recovery = "recovered: it was committed before the service stopped"
 	}
-	if _, err := a.Handler.Do(ctx, report(j, "applied"), commands.RecordApplied{TransactionApplied: done, Phases: steps.all("", recovery)}); err != nil {
+	steps.outcome(done)
+	if _, err := a.Handler.Do(ctx, report(j, "applied"), commands.RecordApplied{TransactionApplied: done, Phases: steps.all(recovery)}); err != nil {
 		return err
 	}
 	return a.finish(ctx, space, domain.Transaction{State: domain.TxApplied}, r)
@@ -189,9 +191,18 @@ func (a Applier) giveUp(ctx context.Context, j eventlog.Job, r events.Transactio
 	waits := isFault && (f.Code == "state.locked" || f.Code == "state.unknown")
 	switch {
 	case isFault && f.Kind != fault.Internal && !waits:
+		if other, _ := f.Context["transaction_id"].(string); f.Code == domain.NeedsAttention && other != "" && other != r.Transaction {
+			f = fault.Errorf(fault.Conflict, "state.closed", "these paths are closed until a person settles transaction %s", other).With("paths", f.Context["paths"])
+		}
 		return a.fail(ctx, j, r, a.Steps.of(r), f)
 	case j.Attempt < maxTries || ctx.Err() != nil:
 		return err
+	}
+	switch m, err2 := a.left(ctx, r); {
+	case err2 != nil || m == repo.Committed:
+		return errors.Join(err, err2) // what is in the repository is not known, or must be reported
+	case m == repo.Attention:
+		return a.fail(ctx, j, r, a.Steps.of(r), attention())
 	}
 	a.Log.ErrorContext(ctx, "apply given up", "transaction", r.Transaction, "attempt", r.Attempt, "err", err)
 	code := "service_fault"
@@ -201,11 +212,44 @@ func (a Applier) giveUp(ctx context.Context, j eventlog.Job, r events.Transactio
 	return a.fail(ctx, j, r, a.Steps.of(r), fault.Errorf(fault.Unavailable, code, "the service could not do it; job %s in its log says why", j.ID))
 }
 
+func attention() *fault.Error {
+	return fault.Errorf(fault.Conflict, "state.needs_attention", "some paths wait for a person: both versions are kept")
+}
+
+// left takes back what the newest try could not end, and returns what its
+// marker then says.
+func (a Applier) left(ctx context.Context, r events.TransactionApplyRequested) (repo.Marker, error) {
+	root, err := a.Handler.Root(ctx, r.Workspace)
+	if err != nil {
+		return repo.None, err
+	}
+	space, err := a.World.Workspace(ctx, root)
+	if err != nil {
+		return repo.None, err
+	}
+	return a.marker(ctx, r, space)
+}
+
+// marker settles the workspace and returns how the attempt stands: Attention
+// also where its journal cannot be read.
+func (a Applier) marker(ctx context.Context, r events.TransactionApplyRequested, space *repo.Workspace) (repo.Marker, error) {
+	found, err := a.settle(ctx, r.Workspace, space)
+	if err != nil {
+		return repo.None, err
+	}
+	for _, f := range found {
+		if f.Tx == r.Transaction && f.Attempt == r.Attempt && f.Marker == repo.Attention {
+			return repo.Attention, nil
+		}
+	}
+	return space.Outcome(r.Transaction, r.Attempt)
+}
+
 // fail reports that the attempt ended without the change.
 func (a Applier) fail(ctx context.Context, j eventlog.Job, r events.TransactionApplyRequested, s *steps, f *fault.Error) error {
 	paths, _ := f.Context["paths"].([]string)
 	e := events.TransactionFailed{Transaction: r.Transaction, Attempt: r.Attempt, Code: f.Code, Detail: f.Detail, Paths: paths}
-	_, err := a.Handler.Do(context.WithoutCancel(ctx), report(j, "failed"), commands.RecordFailed{TransactionFailed: e, Phases: s.all(f.Code, "")})
+	_, err := a.Handler.Do(context.WithoutCancel(ctx), report(j, "failed"), commands.RecordFailed{TransactionFailed: e, Phases: s.failed(e)})
 	return err
 }
 
@@ -239,7 +283,7 @@ func (a Applier) Recover(ctx context.Context) error {
 			a.Log.ErrorContext(ctx, "workspace cannot be opened", "workspace", id, "root", root, "err", err)
 			continue
 		}
-		if err := a.settle(ctx, id, space); err != nil {
+		if _, err := a.settle(ctx, id, space); err != nil {
 			a.Log.ErrorContext(ctx, "workspace cannot be recovered", "workspace", id, "root", root, "err", err)
 		}
 	}
@@ -249,13 +293,13 @@ func (a Applier) Recover(ctx context.Context) error {
 // settle takes back what was begun in a workspace and not committed, by a
 // dead process or by a try of this one that could not end it: nothing may be
 // planned on a tree that is half changed.
-func (a Applier) settle(ctx context.Context, id string, space *repo.Workspace) error {
+func (a Applier) settle(ctx context.Context, id string, space *repo.Workspace) ([]repo.Recovered, error) {
 	if a.Torn {
-		return nil
+		return nil, nil
 	}
 	found, err := space.Recover(ctx)
 	for _, f := range found {
 		a.Log.InfoContext(ctx, "recovered", "workspace", id, "transaction", f.Tx, "attempt", f.Attempt, "marker", f.Marker, "stuck", len(f.Stuck))
 	}
-	return err
+	return found, err
 }

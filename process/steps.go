@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"roundtable/domain"
 	"roundtable/events"
 	"roundtable/internal/repo"
 )
@@ -30,8 +31,8 @@ func (s *Steps) Step(st repo.Step) {
 
 func key(tx string, attempt int) string { return fmt.Sprintf("%s.%d", tx, attempt) }
 
-func (s *Steps) begin(r events.TransactionApplyRequested, actor, phase string, now func() time.Time) *steps {
-	x := &steps{shared: &s.mu, request: r, actor: actor, now: now}
+func (s *Steps) begin(r events.TransactionApplyRequested, phase string, now func() time.Time) *steps {
+	x := &steps{shared: &s.mu, request: r, now: now}
 	x.enter(phase)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +56,6 @@ func (s *Steps) end(r events.TransactionApplyRequested) {
 type steps struct {
 	shared  *sync.Mutex
 	request events.TransactionApplyRequested
-	actor   string
 	now     func() time.Time
 	phases  []events.TransactionPhaseCompleted
 }
@@ -75,8 +75,8 @@ func (s *steps) enter(phase string) {
 		last.EndedAt = now
 	}
 	s.phases = append(s.phases, events.TransactionPhaseCompleted{Transaction: s.request.Transaction, Attempt: s.request.Attempt, Phase: phase,
-		Status: "completed", Actor: s.actor, Reason: s.request.Reason, StartedAt: now, EndedAt: now,
-		Inputs: map[string]any{"patch_digest": s.request.PatchDigest, "paths_digest": s.request.PathsDigest}})
+		Status: "completed", Actor: s.request.By, Reason: s.request.Reason, Request: s.request.Request, StartedAt: now, EndedAt: now,
+		Inputs: map[string]any{"patch_digest": s.request.PatchDigest, "paths_digest": s.request.PathsDigest, "policy_digest": s.request.PolicyDigest}})
 }
 
 func (s *steps) to(phase string) {
@@ -85,17 +85,57 @@ func (s *steps) to(phase string) {
 	s.enter(phase)
 }
 
-// all returns the phases so far. With a failure code the last one failed.
-func (s *steps) all(failure, recovery string) []events.TransactionPhaseCompleted {
+// outcome notes what each phase made, once the change is in the repository.
+func (s *steps) outcome(e events.TransactionApplied) {
+	s.shared.Lock()
+	defer s.shared.Unlock()
+	made := map[string]map[string]any{
+		"validate": {"before_tree": e.BeforeTree, "before_paths_digest": e.BeforePaths},
+		"prepare":  {"files": len(e.Files), "before_paths_digest": e.BeforePaths},
+		"apply":    {"files": len(e.Files)},
+		"verify":   {"files": len(e.Files), "after_paths_digest": e.AfterPaths},
+		"finish":   {"after_tree": e.AfterTree, "after_paths_digest": e.AfterPaths, "files": len(e.Files)},
+	}
+	for i, p := range s.phases {
+		s.phases[i].Outputs = made[p.Phase]
+	}
+}
+
+// all returns the phases so far, of an attempt that is applied.
+func (s *steps) all(recovery string) []events.TransactionPhaseCompleted {
+	s.shared.Lock()
+	defer s.shared.Unlock()
+	last := &s.phases[len(s.phases)-1]
+	last.EndedAt, last.RecoveryState = s.now().UTC(), recovery
+	return s.phases
+}
+
+// failed returns the phases so far, of which the last one failed.
+func (s *steps) failed(e events.TransactionFailed) []events.TransactionPhaseCompleted {
 	if s == nil {
 		return nil
 	}
 	s.shared.Lock()
 	defer s.shared.Unlock()
+	reached := map[string]map[string]any{
+		"validate": {"before_paths_digest": s.request.PathsDigest},
+		"prepare":  {"journal": "durable"},
+		"apply":    {"paths": "moved"},
+		"verify":   {"paths": "as planned"},
+	}
+	for i, p := range s.phases {
+		s.phases[i].Outputs = reached[p.Phase]
+	}
 	last := &s.phases[len(s.phases)-1]
-	last.EndedAt, last.RecoveryState = s.now().UTC(), recovery
-	if failure != "" {
-		last.Status, last.FailureCode = "failed", failure
+	last.EndedAt, last.Status, last.FailureCode = s.now().UTC(), "failed", e.Code
+	last.Outputs = map[string]any{"detail": e.Detail, "paths": append([]string{}, e.Paths...)}
+	switch {
+	case e.Code == domain.NeedsAttention:
+		last.RecoveryState = "needs_attention"
+	case last.Phase == "validate":
+		last.RecoveryState = "nothing_changed"
+	default:
+		last.RecoveryState = "taken_back"
 	}
 	return s.phases
 }

@@ -33,6 +33,7 @@ func TestWireShapes(t *testing.T) {
 	s.reviewShapes(t, coder, p)
 	s.transactionShapes(t, coder, p)
 	s.otherEnds(t, coder)
+	s.transactionControl(t, coder)
 	s.verifyShapes(t)
 	for _, r := range s.seen.routes {
 		if s.seen.done[r.Name] == 0 {

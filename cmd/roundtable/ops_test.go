@@ -75,7 +75,7 @@ func TestWords(t *testing.T) {
 const tools = `table_get_state task_create task_get task_list resource_claim resource_claim_status resource_release
 	proposal_create proposal_attach_patch proposal_get proposal_list proposal_request_review proposal_explain proposal_withdraw
 	patch_validate patch_apply patch_reject vote_cast vote_list human_request_approval human_approval_status
-	test_run test_cancel test_get_result transaction_get transaction_list transaction_stage transaction_recovery transaction_compensate`
+	test_run test_cancel test_get_result transaction_get transaction_list transaction_stage transaction_validate transaction_recovery transaction_compensate`
 
 // TestTools: exactly the tools that the specification names are offered to
 // agents; all else is for HTTP and the command line.

@@ -256,16 +256,14 @@ func (c *patchRecoverCmd) run(ctx context.Context, t terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	if c.Resolve != "" {
-		kept, err := space.Resolve(ctx, c.Resolve, 1)
-		if err != nil {
-			return err
-		}
-		r.Transactions = append(r.Transactions, settlement{Transaction: c.Resolve, Attempt: 1, Applied: "unknown", Stuck: []repo.Stuck{}, Kept: append([]repo.Kept{}, kept...)})
-	}
 	all, err := settled(ctx, space)
 	if err != nil {
 		return err
+	}
+	if c.Resolve != "" {
+		if all, err = resolved(ctx, space, c.Resolve, all); err != nil {
+			return err
+		}
 	}
 	r.Transactions = append(r.Transactions, all...)
 	if len(r.Transactions) > 0 {
@@ -277,6 +275,32 @@ func (c *patchRecoverCmd) run(ctx context.Context, t terminal) (err error) {
 		}
 	}
 	return r.print(t, c.JSON)
+}
+
+// resolved ends every attempt of a transaction that waits for a person, and
+// returns all with that.
+func resolved(ctx context.Context, space *repo.Workspace, id string, all []settlement) ([]settlement, error) {
+	ended, newest := false, 1
+	for i, s := range all {
+		if s.Transaction != id {
+			continue
+		}
+		newest = max(newest, s.Attempt)
+		if s.Applied != "unknown" && len(s.Stuck) == 0 {
+			continue
+		}
+		kept, err := space.Resolve(ctx, id, s.Attempt)
+		if err != nil {
+			return all, err
+		}
+		ended = true
+		all[i].Stuck, all[i].Kept = []repo.Stuck{}, append([]repo.Kept{}, kept...)
+	}
+	if ended {
+		return all, nil
+	}
+	_, err := space.Resolve(ctx, id, newest) // which says why there is nothing to decide
+	return all, err
 }
 
 // settled recovers a folder, and finishes the tool's own transactions that

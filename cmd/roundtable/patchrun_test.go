@@ -210,3 +210,30 @@ func TestPatchSHA256(t *testing.T) {
 		t.Errorf("git sees %q", status)
 	}
 }
+
+// TestPatchResolve: a transaction that waits for a person is ended at whichever
+// attempt it is, by its id alone.
+func TestPatchResolve(t *testing.T) {
+	dir, _ := folder(t)
+	interrupted(t, dir, "patch-1", "verify")
+	tx := filepath.Join(dir, ".roundtable", "tx")
+	if err := os.Rename(filepath.Join(tx, "patch-1.1"), filepath.Join(tx, "patch-1.3")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tx, "patch-1.3", "journal"), []byte("cut"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, code := toolJSON[recovery](t, "patch", "recover", "--dir", dir); code != 1 || r.Outcome != "needs_attention" {
+		t.Errorf("%d %+v", code, r)
+	}
+	if _, errs, code := tool(t, "", "patch", "recover", "--dir", dir, "--resolve", "patch-2"); code != 2 || !strings.Contains(errs, "patch-2") {
+		t.Errorf("%d %s", code, errs)
+	}
+	r, code := toolJSON[recovery](t, "patch", "recover", "--dir", dir, "--resolve", "patch-1")
+	if code != 0 || r.Outcome != "recovered" || len(r.Transactions) != 1 || r.Transactions[0].Attempt != 3 || r.Transactions[0].Applied != "unknown" {
+		t.Errorf("%d %+v", code, r)
+	}
+	if r, code = toolJSON[recovery](t, "patch", "recover", "--dir", dir); code != 0 || r.Outcome != "clean" {
+		t.Errorf("%d %+v", code, r)
+	}
+}

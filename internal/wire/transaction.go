@@ -146,24 +146,29 @@ type Transaction struct {
 
 // A RecoveryPath is what lies at one path of a transaction.
 type RecoveryPath struct {
-	Path  string `json:"path"`
-	State string `json:"state"` // before, after or other
+	Path   string   `json:"path"`
+	State  string   `json:"state"` // before, after or other
+	Kind   string   `json:"kind,omitempty"`
+	SHA256 string   `json:"sha256,omitempty"`
+	Why    string   `json:"why,omitempty"`  // it waits for a person
+	Held   *PathNow `json:"held,omitempty"` // a further version, which resolve moves to the blob store
 }
 
 // An Action is something that can be done about a transaction now.
 type Action struct {
-	Action   string      `json:"action"`
+	Action   string      `json:"action"` // stage, apply, retry, apply_again, cancel, resolve or compensate
 	Possible bool        `json:"possible"`
 	Why      string      `json:"why"`
-	Call     *fault.Step `json:"call,omitempty"`
+	Call     *fault.Step `json:"call,omitempty"` // if it is possible
 }
 
 // A Recovery is what the files, the journal and the log say of a transaction.
 type Recovery struct {
 	Transaction string         `json:"transaction_id"`
 	State       string         `json:"state"`            // that of the transaction
-	Repository  string         `json:"repository_state"` // before, after, mixed or diverged
-	Journal     string         `json:"journal"`          // none, open, committed, aborted or attention
+	Repository  string         `json:"repository_state"` // before, after, mixed or diverged; unknown where the files could not be looked at
+	Journal     string         `json:"journal"`          // none, open, committed, aborted or attention; unknown where it could not be looked at
+	Why         string         `json:"why,omitempty"`    // why something is not known
 	Paths       []RecoveryPath `json:"paths"`
 	Actions     []Action       `json:"actions"`
 }

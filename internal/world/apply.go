@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"roundtable/commands"
 	"roundtable/events"
 	"roundtable/internal/patch"
 	"roundtable/internal/repo"
-	"roundtable/internal/wire"
 )
 
 // Plan returns what the patch changes in the tree as it lies now. That it does
@@ -85,17 +85,48 @@ func (s *space) kept(ctx context.Context, tree patch.Tree, images []patch.Image)
 }
 
 // Lies compares a transaction's paths and journal with what lies there now.
-func (w *World) Lies(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (out wire.Recovery, err error) {
+func (w *World) Lies(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (out commands.Look, err error) {
 	r, err := w.report(ctx, root, transaction, attempt, files)
 	if err != nil {
 		return out, err
 	}
-	out = wire.Recovery{Repository: r.Repository, Journal: string(r.Marker), Paths: []wire.RecoveryPath{}}
+	out = commands.Look{Repository: r.Repository, Journal: string(r.Marker), CanResolve: r.CanResolve}
 	if r.Marker == repo.None && r.CanRecover {
 		out.Journal = "open"
 	}
 	for _, p := range r.Paths {
-		out.Paths = append(out.Paths, wire.RecoveryPath{Path: patch.Show(p.Path), State: string(p.Is)})
+		l := commands.LookPath{Path: patch.Show(p.Path), Is: string(p.Is), Now: pathState(p.Path, p.Now), Stuck: p.Stuck}
+		if p.Slot != nil && *p.Slot != p.Before && *p.Slot != p.After {
+			held := pathState(p.Path, *p.Slot)
+			l.Held = &held
+		}
+		out.Paths = append(out.Paths, l)
+	}
+	return out, nil
+}
+
+// Resolve ends what waits for a person by keeping what lies at the paths, and
+// says what lies there and which further versions went to the blob store. The
+// fault is transaction_not_found where that was done before.
+func (w *World) Resolve(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (out events.TransactionResolved, err error) {
+	r, err := w.report(ctx, root, transaction, attempt, files)
+	if err != nil {
+		return out, err
+	}
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return out, err
+	}
+	kept, err := s.Resolve(ctx, transaction, attempt)
+	if err != nil {
+		return out, err
+	}
+	out = events.TransactionResolved{Transaction: transaction, Attempt: attempt, Repository: r.Repository}
+	for _, p := range r.Paths {
+		out.Paths = append(out.Paths, pathState(p.Path, p.Now))
+	}
+	for _, k := range kept {
+		out.Kept = append(out.Kept, pathState(k.Path, k.State))
 	}
 	return out, nil
 }
