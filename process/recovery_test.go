@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"roundtable/commands"
 	"roundtable/domain"
@@ -153,7 +154,7 @@ func TestRecoveryStates(t *testing.T) {
 	if got = b.ended(got.ID); got.State != domain.TxApplied || got.Attempt != 2 {
 		t.Fatalf("%+v", got)
 	}
-	b.await("the end of its job", func() bool { return b.recovery(got.ID).Journal == "none" })
+	b.tidied(got.ID)
 	b.says(got.ID, "after", "none", "compensate")
 	write("elsewhere\n")
 	b.says(got.ID, "diverged", "none", "")
@@ -200,7 +201,7 @@ func TestCommittedUnreported(t *testing.T) {
 	if got = b.ended(tx); got.State != domain.TxApplied {
 		t.Errorf("%+v", got)
 	}
-	b.await("the end of its job", func() bool { return b.recovery(tx).Journal == "none" })
+	b.tidied(tx)
 	b.says(tx, "after", "none", "compensate")
 }
 
@@ -224,6 +225,23 @@ func TestRoomMade(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	b.says(tx, "before", "none", "retry apply_again cancel")
+}
+
+// tidied waits until the job of an apply has removed what it had kept.
+func (b *bench) tidied(tx string) {
+	b.t.Helper()
+	timeout := time.After(time.Minute)
+	for {
+		queued := b.store.Queued()
+		if b.recovery(tx).Journal == "none" {
+			return
+		}
+		select {
+		case <-queued:
+		case <-timeout:
+			b.t.Fatal("waited too long for the end of the job of ", tx)
+		}
+	}
 }
 
 // jobOf makes the job of an apply as the manager would.
