@@ -91,14 +91,19 @@ func (s *server) body(w http.ResponseWriter, r *http.Request, o op.Op, query url
 	if media != patchMedia {
 		return b, nil
 	}
-	if query.Has("patch") {
-		return nil, fault.Errorf(fault.Invalid, "unknown_field", "the patch is the body").At("/patch", "stands in the body already")
+	for _, name := range patchFields {
+		if query.Has(name) {
+			return nil, fault.Errorf(fault.Invalid, "unknown_field", "the patch is the body").At("/"+name, "stands in the body already")
+		}
 	}
 	c.Body = b
 	return fromQuery(o.In, query)
 }
 
 const patchMedia = "text/x-patch"
+
+// patchFields are what a body of patchMedia takes the place of.
+var patchFields = []string{"patch", "patch_base64"}
 
 // media returns the kind of body and how large it may be.
 func (s *server) media(r *http.Request, o op.Op) (media string, max int64, err error) {

@@ -81,7 +81,7 @@ func describe(o op.Op, in *jsonschema.Schema) object {
 	}
 	switch {
 	case !o.Writes():
-		params = append(params, query(&rest, "")...)
+		params = append(params, query(&rest)...)
 		if in.Properties["after"] == nil {
 			params = append(params, object{"name": "after", "in": "query", "schema": object{"type": "integer", "minimum": 0},
 				"description": "Wait for the effect of the command that answered this position."})
@@ -94,7 +94,7 @@ func describe(o op.Op, in *jsonschema.Schema) object {
 		body := content("application/json", &rest)
 		if rest.Properties["patch"] != nil {
 			body[patchMedia] = object{"schema": object{"type": "string", "format": "binary"}}
-			for _, p := range query(&rest, "patch") {
+			for _, p := range query(&rest, patchFields...) {
 				p["description"] = strings.TrimSpace("Only with a text/x-patch body. " + rest.Properties[p["name"].(string)].Description)
 				delete(p, "required")
 				params = append(params, p)
@@ -106,8 +106,8 @@ func describe(o op.Op, in *jsonschema.Schema) object {
 	return what
 }
 
-// query lists the fields of in but one as query parameters.
-func query(in *jsonschema.Schema, without string) []object {
+// query lists the fields of in, but for some, as query parameters.
+func query(in *jsonschema.Schema, without ...string) []object {
 	names := slices.Clone(in.PropertyOrder)
 	for _, name := range slices.Sorted(maps.Keys(in.Properties)) {
 		if !slices.Contains(names, name) {
@@ -116,7 +116,7 @@ func query(in *jsonschema.Schema, without string) []object {
 	}
 	params := []object{}
 	for _, name := range names {
-		if name == without {
+		if slices.Contains(without, name) {
 			continue
 		}
 		p := *in.Properties[name]

@@ -10,16 +10,6 @@ import (
 	"roundtable/internal/wire"
 )
 
-// A PatchInput is a patch in an input: as JSON text, or as the raw body.
-type PatchInput struct {
-	Patch     string   `json:"patch,omitempty" jsonschema:"a Git-style unified diff" maxlen:"10485760"`
-	Resources []string `json:"affected_resources,omitempty" jsonschema:"file:<path> or directory:<path>; touched paths outside get file:<path>"`
-	Base      string   `json:"base_revision,omitempty" jsonschema:"the commit the patch was made on"`
-}
-
-// SetBody takes the patch as raw bytes.
-func (p *PatchInput) SetBody(b []byte) { p.Patch = string(b) }
-
 // CreateProposal proposes a change.
 type CreateProposal struct {
 	Title         string   `json:"title"`
@@ -33,6 +23,11 @@ type CreateProposal struct {
 
 // Name is the command's on the wire.
 func (CreateProposal) Name() string { return "proposal.create" }
+
+func (c CreateProposal) wish() any {
+	c.PatchInput = c.text()
+	return c
+}
 
 func (c CreateProposal) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
 	if err := u.checkTask(ctx, c.Task); err != nil {
@@ -59,14 +54,15 @@ func (c CreateProposal) decide(ctx context.Context, u *unit) ([]events.Payload, 
 // revision makes a revision of a patch on the tree as it lies: the patch is
 // kept, and a touched path outside the named resources becomes one.
 func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRevisionAttached, err error) {
-	if in.Patch == "" {
-		return e, fault.Errorf(fault.Invalid, "missing_field", "a patch is needed: as field patch, or as a text/x-patch body").At("/patch", "required")
+	patch, err := in.data()
+	if err != nil {
+		return e, err
 	}
 	root, err := u.root(ctx)
 	if err != nil {
 		return e, err
 	}
-	found, err := fact(u, "new patch", func() (Inspection, error) { return u.h.World.Inspect(ctx, root, []byte(in.Patch)) })
+	found, err := fact(u, "new patch", func() (Inspection, error) { return u.h.World.Inspect(ctx, root, patch) })
 	if err != nil {
 		return e, err
 	}
@@ -81,7 +77,7 @@ func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRe
 	if err != nil {
 		return e, err
 	}
-	digest, err := fact(u, "keep patch", func() (string, error) { return u.h.World.Keep(ctx, []byte(in.Patch)) })
+	digest, err := fact(u, "keep patch", func() (string, error) { return u.h.World.Keep(ctx, patch) })
 	if err != nil {
 		return e, err
 	}
@@ -94,7 +90,7 @@ func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRe
 	if path, _ := u.h.Policy.HighPath(paths(found.Base)); path != "" {
 		risk = "high"
 	}
-	return events.ProposalRevisionAttached{Risk: risk, PatchDigest: digest, PatchBytes: int64(len(in.Patch)), Base: found.Base, Files: found.Files,
+	return events.ProposalRevisionAttached{Risk: risk, PatchDigest: digest, PatchBytes: int64(len(patch)), Base: found.Base, Files: found.Files,
 		Resources: resources, AttachedBy: u.caller.Who.ID}, nil
 }
 
@@ -140,6 +136,11 @@ type AttachPatch struct {
 // Name is the command's on the wire.
 func (AttachPatch) Name() string { return "proposal.attach_patch" }
 
+func (c AttachPatch) wish() any {
+	c.PatchInput = c.text()
+	return c
+}
+
 func (c AttachPatch) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
 	p, err := u.proposal(ctx, c.Proposal)
 	if err != nil {
@@ -165,7 +166,7 @@ func (c AttachPatch) revision(ctx context.Context, u *unit, p domain.Proposal) (
 	switch {
 	case !c.Rebase:
 		return u.revision(ctx, c.PatchInput)
-	case c.Patch != "":
+	case c.Patch+c.Base64+c.SHA256 != "" || c.Bytes != nil:
 		return e, fault.Errorf(fault.Invalid, "invalid_field", "a patch and rebase were both sent; send one of them").At("/rebase", "not with a patch")
 	}
 	return u.attachRebased(ctx, p, c.PatchInput)

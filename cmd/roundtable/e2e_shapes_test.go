@@ -103,6 +103,7 @@ func (s *venue) workShapes(t *testing.T, coder string) (proposal string) {
 	s.get(t, "", "~/proposals/"+proposal+"/patch/files?limit=1").wants(t, "files", "next_cursor", "patch_digest", "position", "proposal_id", "revision")
 	s.get(t, "", "~/proposals/"+proposal+"/patch/diff").wants(t, "files", "next_cursor", "patch_digest", "position", "proposal_id", "revision")
 	s.get(t, "", "~/proposals/"+proposal+"/patch/diff?from=2").wants(t, "files", "from_revision", "next_cursor", "patch_digest", "position", "proposal_id", "revision")
+	s.get(t, "", "~/proposals/"+proposal+"/patch/symbols").wants(t, "files", "next_cursor", "patch_digest", "position", "proposal_id", "revision")
 	s.get(t, "", "~/proposals/"+proposal+"/patch/rebase").wants(t, "files", "next_cursor", "patch_digest", "position", "proposal_id", "rebase", "revision")
 	s.get(t, "", "~/proposals/"+proposal+"/patch/symbols").wants(t, "files", "next_cursor", "patch_digest", "position", "proposal_id", "revision")
 	s.get(t, "", "~/state")

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,10 +86,34 @@ func (env Env) parse(c command, args []string) (in input, err error) {
 			return in, err
 		}
 	}
+	if err := prove(c.o, &in); err != nil {
+		return in, err
+	}
 	if in.help {
 		return in, nil
 	}
 	return in, missing(c.o, in)
+}
+
+// prove tells the digest and length of a patch beside it, where the op takes
+// them and the caller does not give them: what is cut short on its way is
+// refused then.
+func prove(o op.Op, in *input) error {
+	if in.body == nil {
+		return nil
+	}
+	sum := sha256.Sum256(in.body)
+	for name, v := range map[string]any{"patch_sha256": hex.EncodeToString(sum[:]), "patch_bytes": len(in.body)} {
+		if o.In.Properties[name] == nil || in.fields[name] != nil {
+			continue
+		}
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		in.fields[name] = raw
+	}
+	return nil
 }
 
 // switched reports whether a flag stands without a value; an error says that

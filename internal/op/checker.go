@@ -17,6 +17,8 @@ import (
 // what it has passed but the names of the members of the open objects.
 type checker struct {
 	in     []byte
+	top    *jsonschema.Schema // of all of in
+	bad    int                // the first byte that was not UTF-8 before it was mended; -1 if there is none
 	at     int
 	path   []string
 	fields []fault.Field
@@ -205,10 +207,13 @@ func (c *checker) text() (raw []byte, length int) {
 	c.at++
 	for c.in[c.at] != '"' {
 		switch b := c.in[c.at]; {
+		case c.at == c.bad:
+			c.noText("the input is not UTF-8 at byte %d", c.at)
+			return nil, 0
 		case b == '\\' && c.in[c.at+1] == 'u':
 			n := surrogates(c.in[c.at:])
 			if n == 0 {
-				c.broken = malformed("half a surrogate pair at byte %d: it stands for no character", c.at)
+				c.noText("half a surrogate pair at byte %d: it stands for no character", c.at)
 				return nil, 0
 			}
 			c.at += n
@@ -225,6 +230,21 @@ func (c *checker) text() (raw []byte, length int) {
 	}
 	c.at++
 	return c.in[from:c.at], length
+}
+
+// noText breaks off at bytes that are no text, and says how else they can be
+// sent, if they can.
+func (c *checker) noText(format string, args ...any) {
+	c.broken = malformed(format, args...)
+	if len(c.path) == 0 {
+		return
+	}
+	say, twin := "is no Unicode text", c.path[0]+"_base64"
+	if len(c.path) == 1 && c.top.Properties[twin] != nil {
+		say += "; send the bytes as " + twin + ", which takes any"
+		c.broken.Detail += "; the field " + twin + " takes any bytes, in base64"
+	}
+	c.broken = c.broken.At(pointer(c.path), say)
 }
 
 // surrogates returns the length of the \uXXXX, or pair of them, that in starts

@@ -40,15 +40,7 @@ func Decode(in []byte, schema *jsonschema.Schema, v any) error {
 // check returns a fault that names all that is wrong with in, or nil.
 func check(in []byte, schema *jsonschema.Schema) error {
 	if !utf8.Valid(in) {
-		at := 0
-		for at < len(in) {
-			r, n := utf8.DecodeRune(in[at:])
-			if r == utf8.RuneError && n == 1 {
-				break
-			}
-			at += n
-		}
-		return malformed("the input is not UTF-8 at byte %d", at)
+		return notText(in, schema)
 	}
 	if !json.Valid(in) {
 		err := json.Unmarshal(in, new(json.RawMessage))
@@ -57,10 +49,33 @@ func check(in []byte, schema *jsonschema.Schema) error {
 		}
 		return malformed("the input is not JSON: %v", err)
 	}
-	c := checker{in: in}
+	c := checker{in: in, top: schema, bad: -1}
 	c.space()
 	c.value(schema, 0)
 	return c.result()
+}
+
+// notText says where in is not UTF-8, with the field that it is in.
+func notText(in []byte, schema *jsonschema.Schema) error {
+	mended, bad := bytes.Clone(in), -1
+	for at := 0; at < len(in); {
+		r, n := utf8.DecodeRune(in[at:])
+		if r == utf8.RuneError && n == 1 {
+			mended[at] = '?'
+			if bad < 0 {
+				bad = at
+			}
+		}
+		at += n
+	}
+	if json.Valid(mended) {
+		c := checker{in: mended, top: schema, bad: bad}
+		c.space()
+		if c.value(schema, 0); c.broken != nil {
+			return c.broken
+		}
+	}
+	return malformed("the input is not UTF-8 at byte %d", bad)
 }
 
 func malformed(format string, args ...any) *fault.Error {
