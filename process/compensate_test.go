@@ -19,6 +19,7 @@ import (
 	"roundtable/events"
 	"roundtable/events/eventlog"
 	"roundtable/internal/fault"
+	"roundtable/internal/op"
 	"roundtable/internal/patch"
 	"roundtable/internal/sqlite"
 	"roundtable/internal/wire"
@@ -160,6 +161,26 @@ func (b *bench) refusedBack(tx, code string) *fault.Error {
 	return f
 }
 
+// canBeTakenBack is what the recovery endpoint says of it.
+func (b *bench) canBeTakenBack(tx string) (can bool, why string) {
+	b.t.Helper()
+	ops := b.Ops()
+	i := slices.IndexFunc(ops, func(o op.Op) bool { return o.Name == "transaction.recovery" })
+	v, err := ops[i].Run(b.t.Context(), op.Call{Who: b.who["ada"], Workspace: b.ws}, []byte(`{"transaction_id":"`+tx+`"}`))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, a := range v.(wire.Recovery).Actions {
+		if a.Action == "compensate" {
+			can, why = a.Possible, a.Why
+		}
+		if a.Possible != (a.Call != nil) {
+			b.t.Errorf("%+v", a)
+		}
+	}
+	return can, why
+}
+
 // told gives the bench's commands what views know of later work.
 func (b *bench) told() (stop func()) {
 	b.t.Helper()
@@ -265,6 +286,9 @@ func TestLaterWork(t *testing.T) {
 	one := b.applied(b.change(at(), at("2=two")))
 	two := b.applied(b.change(at("2=two"), at("2=two", "5=five")))
 	b.write("p", lines("2=two", "5=five", "9=by hand"))
+	if can, why := b.canBeTakenBack(one); !can || why != "what was done since can be kept" {
+		t.Error(can, why)
+	}
 
 	back, r := b.takenBack(one)
 	b.file("p", lines("5=five", "9=by hand"))
@@ -281,6 +305,9 @@ func TestLaterWork(t *testing.T) {
 
 	three := b.applied(b.change(at("2=two"), at("2=two", "5=fünf")))
 	four := b.applied(b.change(at("2=two", "5=fünf"), at("2=two", "5=cinq")))
+	if can, why := b.canBeTakenBack(three); can || why != "later work stands in the way at p" {
+		t.Error(can, why)
+	}
 	f := b.refusedBack(three, "compensation_conflict")
 	later, _ := f.Context["later_transactions"].([]wire.LaterTransaction)
 	conflicts, _ := f.Context["conflicts"].([]wire.MergeConflict)

@@ -251,7 +251,8 @@ func lineSet(data []byte) map[string]bool {
 }
 
 // TestMergeBound: large files, equal lines and lines that are all different
-// are merged in bounded time and memory.
+// are merged in bounded time and memory. Without the bound on steps those in
+// other order would take minutes.
 func TestMergeBound(t *testing.T) {
 	many := func(n int, line func(i int) string) []byte {
 		var b strings.Builder
@@ -267,7 +268,7 @@ func TestMergeBound(t *testing.T) {
 		"equal and once":  {many(60_000, equal), append([]byte("a\n"), many(60_000, equal)...), append(many(60_000, equal), "b\n"...)},
 		"numbered":        {many(60_000, numbered), append([]byte("a\n"), many(60_000, numbered)...), append(many(60_000, numbered), "b\n"...)},
 		"nothing alike":   {many(60_000, numbered), many(60_000, func(i int) string { return fmt.Sprintf("a%d\n", i) }), many(60_000, func(i int) string { return fmt.Sprintf("b%d\n", i) })},
-		"other order":     {many(30_000, numbered), many(30_000, func(i int) string { return numbered(i * 7919 % 30_000) }), many(30_000, func(i int) string { return numbered(29_999 - i) })},
+		"other order":     {many(200_000, numbered), many(200_000, func(i int) string { return numbered(i * 7919 % 200_000) }), many(200_000, func(i int) string { return numbered(199_999 - i) })},
 		"a few, repeated": {many(30_000, func(i int) string { return numbered(i % 7) }), many(30_000, func(i int) string { return numbered(i % 5) }), many(30_000, func(i int) string { return numbered(i % 3) })},
 	} {
 		var before, after runtime.MemStats
@@ -277,7 +278,7 @@ func TestMergeBound(t *testing.T) {
 		took := time.Since(began)
 		runtime.ReadMemStats(&after)
 		size := len(x[0]) + len(x[1]) + len(x[2])
-		if held := after.TotalAlloc - before.TotalAlloc; took > 5*time.Second || held > uint64(100*size) {
+		if held := after.TotalAlloc - before.TotalAlloc; took > time.Minute || held > uint64(100*size) {
 			t.Errorf("%s: %v, %d bytes for %d", name, took, held, size)
 		} else {
 			t.Logf("%s: %v, %d bytes for %d", name, took, held, size)

@@ -13,9 +13,24 @@ import (
 	"roundtable/internal/patch"
 )
 
-// maxMerged bounds a file that is merged, in bytes: the engine takes none that
-// is larger.
-const maxMerged = 32 << 20
+// Bounds of a merge, in bytes: of one file, as the engine takes none that is
+// larger, and of all that lies in the tree at its paths.
+const (
+	maxMerged    = 32 << 20
+	maxMergedAll = 256 << 20
+)
+
+// A holder reads what lies at the paths of a merge, as much as may be held.
+type holder struct {
+	tree patch.Tree
+	left int
+}
+
+func (h *holder) hold(path string) (patch.Held, error) {
+	held, err := patch.Hold(h.tree, path, min(maxMerged, h.left))
+	h.left -= len(held.Data)
+	return held, err
+}
 
 // Reverse merges the taking back of files into the tree as it lies. A path that
 // is as it was left goes back to what it was, byte for byte; one that is so
@@ -29,10 +44,11 @@ func (w *World) Reverse(ctx context.Context, root string, files []events.Changed
 	if err != nil {
 		return m, err
 	}
+	lies := holder{tree, maxMergedAll}
 	var forks []patch.Fork
 	for _, f := range files {
 		fork := patch.Fork{Path: f.Path}
-		if fork.Ours, err = patch.Hold(tree, f.Path, maxMerged); err != nil {
+		if fork.Ours, err = lies.hold(f.Path); err != nil {
 			return m, err
 		}
 		if fork.Theirs, err = w.held(ctx, f.Before, fork.Ours); err != nil {
@@ -104,10 +120,11 @@ func (w *World) Rebase(ctx context.Context, root string, r domain.Revision) (m c
 	if err != nil {
 		return m, err
 	}
+	lies := holder{tree, maxMergedAll}
 	var forks []patch.Fork
 	for _, path := range slices.Sorted(maps.Keys(made)) {
 		im := made[path]
-		ours, err := patch.Hold(tree, path, maxMerged)
+		ours, err := lies.hold(path)
 		if err != nil {
 			return m, err
 		}
