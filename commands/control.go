@@ -32,11 +32,11 @@ func (h *Handler) checked(ctx context.Context, c op.Call, t wire.Transaction) (m
 	if err != nil {
 		return nil, err
 	}
-	current := wire.Check{Check: "revision", Status: "passed", Detail: "its revision is the newest of its proposal", Ran: true}
+	current := wire.Check{Check: "revision", Status: "passed", Detail: "its revision is the newest of its proposal", Ran: true, Next: []fault.Step{}}
 	if v.Revision != t.Revision {
 		current.Status, current.Detail = "failed", "stale_revision: the proposal has a newer revision"
 		for i := range v.Checks {
-			v.Checks[i] = wire.Check{Check: v.Checks[i].Check, Status: "skipped", Detail: "the transaction's revision is not the newest"}
+			v.Checks[i] = wire.Check{Check: v.Checks[i].Check, Status: "skipped", Detail: "the transaction's revision is not the newest", Next: []fault.Step{}}
 		}
 		v.Valid, v.Appliable = false, false
 	}

@@ -69,6 +69,10 @@ func (s *venue) transactionControl(t *testing.T, coder string) {
 	a = s.post(t, "", "~/proposals/"+p+"/apply", args{}, 200)
 	a.state(t, "applied", "yes")
 	id := a.at("transaction", "transaction_id")
+	eventually(t, func() bool { // it is tidied up
+		_, err := os.Stat(filepath.Join(s.root, ".roundtable", "tx", id+".1"))
+		return os.IsNotExist(err)
+	})
 	opens = s.closes(t, id)
 	defer opens()
 	writeFile(t, filepath.Join(s.root, ".roundtable", "tx", id+".1", "commit"), "{}")
