@@ -285,6 +285,11 @@ func (a Applier) Recover(ctx context.Context) error {
 		}
 		if _, err := a.settle(ctx, id, space); err != nil {
 			a.Log.ErrorContext(ctx, "workspace cannot be recovered", "workspace", id, "root", root, "err", err)
+			continue
+		}
+		if p, err := space.Probe(ctx); err == nil && !p.AtomicDetect {
+			a.Log.WarnContext(ctx, "the file system cannot exchange two files: one that somebody else puts in the place of another in the moment of its replacement may be lost",
+				"workspace", id, "root", root, "atomic_detect", false, "detail", p.Detail)
 		}
 	}
 	return nil

@@ -12,7 +12,13 @@ import (
 // files are not in the work tree by the person's wish: sparse checkouts, and
 // entries marked skip-worktree by hand. To make such a file would be against
 // that wish, and a file that lies there nevertheless is not the one git knows.
+// Where changes go to a branch that is not checked out here, none is refused.
 func (w *Workspace) CheckedOut(ctx context.Context, paths []string) error {
+	if w.Commits() {
+		if t, err := w.target(ctx); err == nil && !t.here {
+			return nil // no file of the work tree is to change
+		}
+	}
 	x, err := w.tracked(ctx)
 	if err != nil || len(x.skips) == 0 {
 		return err

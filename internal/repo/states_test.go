@@ -263,3 +263,27 @@ func TestNotCheckedOut(t *testing.T) {
 		must(t, err)
 	}
 }
+
+// A commit to a branch that is checked out nowhere does not ask what the work
+// tree leaves out; one to the branch of a sparse checkout does.
+func TestCommitOfNotCheckedOut(t *testing.T) {
+	root := gitStates["sparse, by folders"](t, gitRepo(t, farFiles))
+	git(t, root, "branch", "side")
+	c := commits(change("far/a", "100644 far\n", "100644 x\n"))
+	w := open(t, root, repo.Options{Commit: true, Branch: "side"})
+	must(t, w.CheckedOut(ctx(t), []string{"far/a"}))
+	_, err := w.Apply(ctx(t), "TX-1", 1, c)
+	must(t, err)
+	must(t, w.Finish(ctx(t), "TX-1", 1))
+	if got := git(t, root, "show", "side:far/a"); got != "x" {
+		t.Errorf("far/a is %q", got)
+	}
+	w = open(t, root, repo.Options{Commit: true})
+	was := git(t, root, "rev-parse", "HEAD")
+	if _, err := w.Apply(ctx(t), "TX-2", 1, c); fault.CodeOf(err) != string(patch.NotCheckedOut) {
+		t.Errorf("got %v", err)
+	}
+	if now := git(t, root, "rev-parse", "HEAD"); now != was {
+		t.Errorf("HEAD is at %s", now)
+	}
+}
