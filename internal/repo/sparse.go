@@ -14,14 +14,14 @@ import (
 // that wish, and a file that lies there nevertheless is not the one git knows.
 // Where changes go to a branch that is not checked out here, none is refused.
 func (w *Workspace) CheckedOut(ctx context.Context, paths []string) error {
+	x, err := w.tracked(ctx)
+	if err != nil || len(x.skips) == 0 {
+		return err
+	}
 	if w.Commits() {
 		if t, err := w.target(ctx); err == nil && !t.here {
 			return nil // no file of the work tree is to change
 		}
-	}
-	x, err := w.tracked(ctx)
-	if err != nil || len(x.skips) == 0 {
-		return err
 	}
 	for _, p := range paths {
 		if x.skips[p] {
