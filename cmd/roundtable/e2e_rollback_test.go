@@ -116,3 +116,24 @@ func (s *venue) imageGone(t *testing.T, path, gone, spoilt string) {
 		s.refused(t, request{method: "GET", path: path + "/raw?path=" + name}, 503, "state.artifact_missing")
 	}
 }
+
+// TestReceiptCommit: where changes are committed the receipt names the commit,
+// and the repository has it.
+func TestReceiptCommit(t *testing.T) {
+	t.Parallel()
+	s := servedCommitting(t)
+	a := s.applied(t, s.lead, s.proposed(t, diffA, "a.txt"))
+	file := filepath.Join(t.TempDir(), "receipt.json")
+	writeFile(t, file, string(s.get(t, s.coder, "~/transactions/"+a.at("transaction", "transaction_id")+"/receipt").raw))
+	v := checked(t, 0, file, "--data", s.data, "--repo", s.root)
+	want := attest.Commit{ID: s.git(t, "rev-parse", "main"), Parent: s.git(t, "rev-parse", "main^"), Ref: "refs/heads/main"}
+	if v.Receipt.Commit == nil || *v.Receipt.Commit != want || v.Receipt.After.Tree != s.git(t, "rev-parse", "main^{tree}") {
+		t.Errorf("%+v %+v", v.Receipt.Commit, v.Receipt.After)
+	}
+	if r := v.Repository; r.TreeObject != "there" || r.Commit != "there" || len(r.Changed) > 0 || r.Problem != "" {
+		t.Errorf("%+v", r)
+	}
+	if v = checked(t, 0, file, "--data", s.data, "--repo", repository(t)); v.Repository.TreeObject != "not_there" || v.Repository.Commit != "not_there" {
+		t.Errorf("%+v", v.Repository)
+	}
+}

@@ -87,6 +87,7 @@ func concerned(past *attest.History, rec events.Record, r attest.Receipt) error 
 // work changes it: nothing here makes a receipt true or false.
 type txRepository struct {
 	TreeObject string   `json:"tree_object"`        // there or not_there; not_applicable outside Git
+	Commit     string   `json:"commit"`             // there or not_there; not_applicable where the receipt has none
 	TreeNow    string   `json:"tree_now,omitempty"` // of the folder as it lies
 	Tree       string   `json:"tree"`               // as_after, as_before or other
 	Changed    []string `json:"changed_paths"`      // that are not as the receipt says they became
@@ -97,7 +98,7 @@ type txRepository struct {
 func beside(ctx context.Context, dir string, r attest.Receipt) *txRepository {
 	out := &txRepository{Changed: []string{}}
 	if err := out.look(ctx, dir, r); err != nil {
-		return &txRepository{TreeObject: "not_applicable", Tree: "other", Changed: []string{}, Problem: err.Error()}
+		return &txRepository{TreeObject: "not_applicable", Commit: "not_applicable", Tree: "other", Changed: []string{}, Problem: err.Error()}
 	}
 	return out
 }
@@ -134,13 +135,30 @@ func (o *txRepository) look(ctx context.Context, dir string, r attest.Receipt) (
 	default:
 		o.Tree = "other"
 	}
-	o.TreeObject = "not_applicable"
-	if space.Git() {
-		there, err := space.HasTree(ctx, r.After.Tree)
-		o.TreeObject = map[bool]string{true: "there", false: "not_there"}[there]
+	return o.objects(ctx, space, r)
+}
+
+// objects asks whether Git has what the receipt names.
+func (o *txRepository) objects(ctx context.Context, space *repo.Workspace, r attest.Receipt) error {
+	o.TreeObject, o.Commit = "not_applicable", "not_applicable"
+	if !space.Git() {
+		return nil
+	}
+	is := map[bool]string{true: "there", false: "not_there"}
+	there, err := space.HasTree(ctx, r.After.Tree)
+	if err != nil {
 		return err
 	}
-	return nil
+	o.TreeObject = is[there]
+	if r.Commit == nil {
+		return nil
+	}
+	_, err = space.ResolveCommit(ctx, r.Commit.ID)
+	unknown := fault.CodeOf(err) == "unknown_base"
+	if o.Commit = is[!unknown]; unknown {
+		return nil
+	}
+	return err
 }
 
 // rows tells it to a person.
@@ -150,6 +168,9 @@ func (o *txRepository) rows(row func(name, format string, args ...any)) {
 		return
 	}
 	row("repository", "tree now %s (%s), tree object of the receipt %s", o.TreeNow, o.Tree, o.TreeObject)
+	if o.Commit != "not_applicable" {
+		row("repository", "the commit of the receipt is %s", o.Commit)
+	}
 	row("repository", "%s of its paths are not as the receipt left them", strconv.Itoa(len(o.Changed)))
 	for _, p := range o.Changed {
 		row("", "%s", patch.Show(p))

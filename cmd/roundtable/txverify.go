@@ -189,6 +189,9 @@ func (v txVerdict) text() string {
 	row("workspace", "%s (%s)", r.Workspace, r.WorkspaceKind)
 	row("patch", "%s", r.PatchDigest)
 	row("tree", "%s -> %s", r.Before.Tree, r.After.Tree)
+	if r.Commit != nil {
+		row("commit", "%s on %s", r.Commit.ID, patch.Show(r.Commit.Ref))
+	}
 	row("applied", "%s, asked for by %s", r.AppliedAt.Format("2006-01-02T15:04:05.999999999Z07:00"), r.RequestedBy)
 	row("in the log", "position %d, event %s, hash %s", r.Log.Position, r.Log.Event, r.Log.Hash)
 	for _, g := range r.Gates {

@@ -331,6 +331,8 @@ func TestStatement(t *testing.T) {
 		"a path":            {strings.ReplaceAll(text, "a.txt", "b.txt"), attest.Inconsistent},
 		"another tree":      {strings.Replace(text, strings.Repeat("2", 40), strings.Repeat("3", 40), 1), attest.Inconsistent},
 		"no tree":           {strings.ReplaceAll(text, strings.Repeat("2", 40), "two"), attest.Inconsistent},
+		"no commit":         {strings.Replace(text, `"files":[`, `"commit":{"id":"head","ref":"refs/heads/main"},"files":[`, 1), attest.Inconsistent},
+		"no branch":         {strings.Replace(text, `"files":[`, `"commit":{"id":"`+strings.Repeat("4", 40)+`","ref":""},"files":[`, 1), attest.Inconsistent},
 		"no place":          {strings.Replace(text, `"position":41`, `"position":0`, 1), attest.Inconsistent},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, s.sign([]byte(c.payload)), mine, c.want) })

@@ -45,6 +45,9 @@ func Of(h History) (Receipt, error) {
 		Gates: append([]events.GateResult{}, q.Gates...), Evidence: evidence(q, requested.Position, h.Proposal), Tested: append([]string{}, q.Tested...), Fences: append([]events.Fence{}, q.Fences...),
 		OpenedBy: o.By, RequestedBy: q.By, Reason: q.Reason, OpenedAt: opened.Time.UTC(), RequestedAt: requested.Time.UTC(), AppliedAt: done.Time.UTC(),
 		Log: LogPlace{h.Applied.Position, h.Applied.ID, h.Applied.Hash}}
+	if applied.Commit != "" {
+		r.Commit = &Commit{applied.Commit, applied.Parent, applied.Ref}
+	}
 	for _, f := range applied.Files {
 		r.Files = append(r.Files, File{f.Path, stateOf(f.Before), stateOf(f.After)})
 	}

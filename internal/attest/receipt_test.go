@@ -50,7 +50,7 @@ func past(t *testing.T, change func(q *events.TransactionApplyRequested)) (attes
 		event("two", request),
 	}
 	h.Proposal = append(h.Proposal, event("later", events.ApprovalDecided{Approval: "H-2", By: "PR-4", Verdict: "rejected"}))
-	applied := event("applied", events.TransactionApplied{Transaction: "TX-1", Proposal: "P-1", Attempt: 2, AfterTree: sha("tree"),
+	applied := event("applied", events.TransactionApplied{Transaction: "TX-1", Proposal: "P-1", Attempt: 2, AfterTree: sha("tree"), Ref: "refs/heads/main", Commit: "c2", Parent: "c1",
 		Files: []events.ChangedPath{{Path: "a", Before: state("x"), After: state("y")}}})
 	h.Transaction = append(h.Transaction, applied, event("back", events.TransactionCompensated{Transaction: "TX-1"}))
 	typ, schema, data, err := events.Encode(applied.Payload)
@@ -72,6 +72,9 @@ func TestOf(t *testing.T) {
 	if r.Attempt != 2 || r.Revision != 2 || r.PatchDigest != sha("two") || r.OpenedBy != "PR-8" || r.RequestedBy != "PR-9" || r.Author != "PR-1" || r.AttachedBy != "PR-2" ||
 		r.Base != (attest.Base{Commit: "c", PathsDigest: sha("new")}) || r.WorkspaceKind != "folder" || r.Log != (attest.LogPlace{Position: h.Applied.Position, Event: ids["applied"], Hash: sha("row")}) {
 		t.Errorf("%+v", r)
+	}
+	if r.Commit == nil || *r.Commit != (attest.Commit{ID: "c2", Parent: "c1", Ref: "refs/heads/main"}) {
+		t.Errorf("%+v", r.Commit)
 	}
 	want := attest.Evidence{Votes: []attest.Vote{{ID: "V-2", Voter: "PR-3", Vote: "approve", Event: ids["V-2"]}},
 		Approvals: []attest.Approval{{ID: "H-2", By: "PR-4", Verdict: "approved", Event: ids["H-2"]}},

@@ -57,8 +57,9 @@ type Receipt struct {
 	Base          Base                `json:"base"`
 	Before        Side                `json:"before"`
 	After         Side                `json:"after"`
-	Files         []File              `json:"files"` // by path
-	Gates         []events.GateResult `json:"gates"` // as they stood when it was asked for
+	Commit        *Commit             `json:"commit,omitempty"` // none where only files changed
+	Files         []File              `json:"files"`            // by path
+	Gates         []events.GateResult `json:"gates"`            // as they stood when it was asked for
 	Evidence      Evidence            `json:"evidence"`
 	Tested        []string            `json:"tested_trees"`
 	Fences        []events.Fence      `json:"fences"`
@@ -83,6 +84,14 @@ type Base struct {
 type Side struct {
 	PathsDigest string `json:"paths_digest"`
 	Tree        string `json:"tree,omitempty"`
+}
+
+// A Commit is what the change was committed as: a commit of the tree after, on
+// the parent, as the new head of the branch.
+type Commit struct {
+	ID     string `json:"id"`
+	Parent string `json:"parent,omitempty"` // none of a branch's first commit
+	Ref    string `json:"ref"`
 }
 
 // A File is one touched path.
@@ -213,6 +222,8 @@ func (s Statement) check() error {
 		return bad("the workspace is neither in Git nor a folder")
 	case !isHex(r.After.Tree, 40, 64) || r.Before.Tree != "" && !isHex(r.Before.Tree, 40, 64):
 		return bad("a tree is named by no id of one")
+	case r.Commit != nil && (r.WorkspaceKind != "git" || !isHex(r.Commit.ID, 40, 64) || r.Commit.Parent != "" && !isHex(r.Commit.Parent, 40, 64) || r.Commit.Ref == ""):
+		return bad("the commit is named by no id of one, or no branch")
 	case !isHex(r.PatchDigest, 64) || !isHex(r.Log.Hash, 64) || r.Log.Position < 1:
 		return bad("it lacks the patch or its place in the history")
 	case r.Transaction == "" || r.Proposal == "" || r.Workspace == "" || r.Attempt < 1 || r.Revision < 1:
