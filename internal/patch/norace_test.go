@@ -1,0 +1,5 @@
+//go:build !race
+
+package patch_test
+
+const slower = 1
