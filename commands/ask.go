@@ -30,6 +30,10 @@ func (h *Handler) judge(ctx context.Context, c op.Call, id string) (*unit, domai
 		return u, domain.Facts{}, nil, err
 	}
 	f, err := u.facts(ctx, p)
+	if err == nil && h.record(ctx, c.Workspace, u.gathered.noticed) {
+		u = h.question(c.Who, c.Workspace) // the claims are other ones now
+		f, err = u.facts(ctx, p)
+	}
 	if err != nil {
 		return u, f, nil, err
 	}

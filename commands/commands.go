@@ -47,6 +47,14 @@ type Config struct {
 	// Operations names everything that can be asked: a token is narrowed to some
 	// of it, and to nothing that is not there.
 	Operations func() []string
+	// OpenProposals names a workspace's proposals that have not ended, oldest
+	// first, as far as the views know; nil: none is known.
+	OpenProposals func(ctx context.Context, workspace string) ([]string, error)
+	// ForeignChanges reads the newest ones of a workspace once the views hold
+	// position after.
+	ForeignChanges func(ctx context.Context, workspace string, limit int, after int64) ([]wire.ForeignChange, int64, error)
+	// Trouble is told of what could not be done beside a call; nil: nobody is.
+	Trouble func(ctx context.Context, what string, err error)
 	// Show reads one entity once the views hold position after. It answers the
 	// entity and the position it was read at.
 	Show func(ctx context.Context, entity, workspace, id string, after int64) (any, int64, error)
@@ -102,6 +110,7 @@ func (h *Handler) Do(ctx context.Context, by Caller, c Command) (r Result, err e
 		return r, err
 	}
 	g := &gathered{now: h.Now().UTC().Round(0), facts: map[string]any{}}
+	defer func() { h.record(ctx, by.Workspace, g.noticed) }()
 	for deadline := g.now.Add(h.Patience); ; {
 		b, err := h.decide(ctx, by, c, digest, g, outside{h.Log}, nil)
 		if err != nil {

@@ -204,12 +204,19 @@ func (u *unit) claimAll(ctx context.Context, claims domain.Claims, r events.Prop
 		if err != nil {
 			return nil, err
 		}
-		granted, err := claims.Grant(domain.ClaimWish{ID: u.id("C"), Workspace: u.caller.Workspace, Holder: u.caller.Who.ID, Resource: res, Type: "write", Base: base}, u.now)
+		found, seen, err := u.claimed(ctx, root, res, claims)
 		if err != nil {
 			return nil, err
 		}
+		granted, err := claims.Grant(domain.ClaimWish{ID: u.id("C"), Workspace: u.caller.Workspace, Holder: u.caller.Who.ID, Resource: res, Type: "write", Base: base, Seen: seen}, u.now)
+		if err != nil {
+			return nil, err
+		}
+		granted = append(found, granted...)
 		for _, e := range granted {
-			claims = claims.Evolve(e)
+			if e.Stream() == events.ClaimsStream(u.caller.Workspace) {
+				claims = claims.Evolve(e)
+			}
 		}
 		out = append(out, granted...)
 	}

@@ -26,9 +26,10 @@ type unit struct {
 
 // gathered is what all tries of one command share.
 type gathered struct {
-	now   time.Time
-	ids   []string
-	facts map[string]any // from the world, by what was asked
+	now     time.Time
+	ids     []string
+	facts   map[string]any // from the world, by what was asked
+	noticed *noticing      // what is to be recorded once the command is over
 }
 
 // id returns an id with the prefix; the n-th call of every try returns the

@@ -35,6 +35,7 @@ func (h *Handler) Ops() []op.Op {
 	ops = append(ops, h.reviewOps()...)
 	ops = append(ops, h.transactionOps()...)
 	ops = append(ops, h.attestOps()...)
+	ops = append(ops, h.repositoryOps()...)
 	return append(ops, h.testOps()...)
 }
 

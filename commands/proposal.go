@@ -90,6 +90,11 @@ func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRe
 	if path, _ := u.h.Policy.HighPath(paths(found.Base)); path != "" {
 		risk = "high"
 	}
+	tree, err := u.turns(ctx)
+	if err != nil {
+		return e, err
+	}
+	found.Base.Watched = len(tree.Applying) == 0 // else the tree may still be taken back
 	return events.ProposalRevisionAttached{Risk: risk, PatchDigest: digest, PatchBytes: int64(len(patch)), Base: found.Base, Files: found.Files,
 		Resources: resources, AttachedBy: u.caller.Who.ID}, nil
 }
@@ -283,6 +288,10 @@ func (u *unit) facts(ctx context.Context, p domain.Proposal) (f domain.Facts, er
 	if err != nil {
 		return f, err
 	}
+	tree, err := u.turns(ctx) // before the files are looked at
+	if err != nil {
+		return f, err
+	}
 	r := p.Current()
 	found, err := u.inspect(ctx, root, r.PatchDigest)
 	if err != nil {
@@ -291,7 +300,9 @@ func (u *unit) facts(ctx context.Context, p domain.Proposal) (f domain.Facts, er
 	f.Patch = domain.PatchFacts{Refused: found.Refused}
 	f.Patch.Compared = !found.Never
 	if f.Patch.Compared {
-		f.Patch.Moved = moved(append(slices.Clone(r.Base.Paths), r.Base.Sources...), append(slices.Clone(found.Base.Paths), found.Base.Sources...))
+		now := slices.Concat(found.Base.Paths, found.Base.Sources)
+		f.Patch.Moved = moved(slices.Concat(r.Base.Paths, r.Base.Sources), now)
+		u.notice(root, tree, domain.Sight{FoundAt: "validate", Now: now, Bases: r.Bases()}, f.Claims)
 	}
 	if len(f.Patch.Moved) > 0 || unfit(found) {
 		m, err := u.rebase(ctx, root, r)

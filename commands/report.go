@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"slices"
 
 	"roundtable/domain"
 	"roundtable/events"
@@ -59,6 +60,7 @@ func left(files []events.ChangedPath) (out []events.PathState) {
 type RecordFailed struct {
 	events.TransactionFailed
 	Phases []events.TransactionPhaseCompleted
+	Sight  domain.Sight // what lay at the paths after it; nothing where that is not certain
 }
 
 // Name is the command's in the log of outcomes.
@@ -69,11 +71,40 @@ func (c RecordFailed) decide(ctx context.Context, u *unit) ([]events.Payload, er
 	if err != nil {
 		return nil, err
 	}
-	if _, err := load[domain.Proposal](ctx, u, events.ProposalStream(t.Proposal)); err != nil {
+	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(t.Proposal))
+	if err != nil {
 		return nil, err
 	}
 	c.Proposal = t.Proposal
-	return t.RecordFailed(c.TransactionFailed, c.Phases), nil
+	out := t.RecordFailed(c.TransactionFailed, c.Phases)
+	if len(out) == 0 || len(c.Sight.Now) == 0 {
+		return out, nil
+	}
+	found, err := u.metForeign(ctx, t, p, c.Sight)
+	return append(out, found...), err
+}
+
+// metForeign says what an attempt of t met that nobody had left so.
+func (u *unit) metForeign(ctx context.Context, t domain.Transaction, p domain.Proposal, s domain.Sight) ([]events.Payload, error) {
+	root, err := u.root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := u.turns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := u.claims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Transaction = t.ID
+	for _, r := range p.Revisions {
+		if r.Number == t.Revision {
+			s.Bases = r.Bases()
+		}
+	}
+	return u.foreign(ctx, root, tree, s, claims)
 }
 
 // StartTest reports that a worker has a run's tree ready. It answers whether
@@ -126,6 +157,26 @@ func (h *Handler) Transaction(ctx context.Context, id string) (domain.Transactio
 // TestRun returns a test run as the log has it; the zero value if there is none.
 func (h *Handler) TestRun(ctx context.Context, id string) (domain.TestRun, error) {
 	return load[domain.TestRun](ctx, h.question(auth.Principal{}, ""), events.TestRunStream(id))
+}
+
+// RestsOn lists the paths that a transaction's revision reads or changes, as
+// they were when it was attached.
+func (h *Handler) RestsOn(ctx context.Context, workspace, transaction string) ([]events.PathState, error) {
+	u := h.question(auth.Principal{}, workspace)
+	t, err := u.transaction(ctx, transaction)
+	if err != nil {
+		return nil, err
+	}
+	p, err := load[domain.Proposal](ctx, u, events.ProposalStream(t.Proposal))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range p.Revisions {
+		if r.Number == t.Revision {
+			return slices.Concat(r.Base.Paths, r.Base.Sources), nil
+		}
+	}
+	return nil, nil
 }
 
 // Fenced checks that nobody else has come to hold what an apply rests on.

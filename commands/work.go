@@ -91,8 +91,14 @@ func (c ClaimResource) decide(ctx context.Context, u *unit) ([]events.Payload, e
 	if err != nil {
 		return nil, err
 	}
+	found, seen, err := u.claimed(ctx, root, r, claims)
+	if err != nil {
+		return nil, err
+	}
+	wish.Seen = seen
 	u.ids["claim"] = wish.ID
-	return claims.Grant(wish, u.now)
+	granted, err := claims.Grant(wish, u.now)
+	return append(found, granted...), err
 }
 
 // ReleaseClaim gives a lease back.

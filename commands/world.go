@@ -44,6 +44,13 @@ type World interface {
 	// Symbols shows a page of the symbols that a revision's patch touches, as
 	// many files as v says.
 	Symbols(ctx context.Context, root string, v PatchView) (SymbolPage, error)
+	// Look returns what lies at paths, never in the middle of an apply. What may
+	// not be read is left out.
+	Look(ctx context.Context, root string, paths []string) ([]events.PathState, error)
+	// Outside returns HEAD's commit and those of paths that git ignores.
+	Outside(ctx context.Context, root string, paths []string) (head string, ignored []string, err error)
+	// Describe says what the folder at root is, and what can be done in it.
+	Describe(ctx context.Context, root string) (wire.Repository, error)
 	// Planned returns the states before and after that an attempt's journal
 	// holds; none if there is no journal.
 	Planned(ctx context.Context, root, transaction string, attempt int) ([]events.ChangedPath, error)

@@ -19,13 +19,13 @@ type Tree struct {
 	// there are others only in a history that began before turns were kept.
 	Applying []string
 	Waiting  []string        // in their order
-	Left     map[string]Left // by path: what the last transaction there made of it
+	Left     map[string]Left // by path: what the last transaction there made of it, or what was found there since
 }
 
 // A Left is what a transaction made of a path.
 type Left struct {
 	State       events.PathState
-	Transaction string
+	Transaction string // "" of what somebody left behind the service's back
 }
 
 // Clone returns a state that can be folded further without touching t.
@@ -55,6 +55,8 @@ func (t Tree) Evolve(e events.Payload) Tree {
 		for _, s := range e.Left {
 			t.Left[s.Path] = Left{s, e.Transaction}
 		}
+	case events.WorkspaceForeignChange:
+		return t.found(e)
 	default:
 		foreign("tree", e)
 	}

@@ -167,7 +167,7 @@ func (a Applier) plan(ctx context.Context, r events.TransactionApplyRequested, r
 		return plan, "", err
 	}
 	if now.Base.PathsDigest != r.PathsDigest {
-		return plan, "", fault.Errorf(fault.Conflict, "state.stale", "the touched paths have changed since the gates were judged")
+		return plan, "", a.moved(ctx, r, now.Base)
 	}
 	tree, err := space.Candidate(ctx, plan.Changes)
 	if err != nil {
@@ -249,7 +249,8 @@ func (a Applier) marker(ctx context.Context, r events.TransactionApplyRequested,
 func (a Applier) fail(ctx context.Context, j eventlog.Job, r events.TransactionApplyRequested, s *steps, f *fault.Error) error {
 	paths, _ := f.Context["paths"].([]string)
 	e := events.TransactionFailed{Transaction: r.Transaction, Attempt: r.Attempt, Code: f.Code, Detail: f.Detail, Paths: paths}
-	_, err := a.Handler.Do(context.WithoutCancel(ctx), report(j, "failed"), commands.RecordFailed{TransactionFailed: e, Phases: s.failed(e)})
+	ctx = context.WithoutCancel(ctx)
+	_, err := a.Handler.Do(ctx, report(j, "failed"), commands.RecordFailed{TransactionFailed: e, Phases: s.failed(e), Sight: a.met(ctx, r, f)})
 	return err
 }
 
@@ -262,7 +263,7 @@ func (a Applier) finish(ctx context.Context, space *repo.Workspace, t domain.Tra
 	err := space.Finish(context.WithoutCancel(ctx), r.Transaction, r.Attempt)
 	if fault.CodeOf(err) == "state.needs_attention" {
 		a.Log.WarnContext(ctx, "somebody wrote into a displaced file: both versions are kept", "transaction", r.Transaction, "err", err)
-		return nil
+		return a.held(context.WithoutCancel(ctx), space, r)
 	}
 	return err
 }

@@ -42,17 +42,18 @@ func TestMain(m *testing.M) {
 // A bench is a whole service but for its transports, on a real repository.
 type bench struct {
 	*commands.Handler
-	t     *testing.T
-	dir   string
-	root  string
-	store *sqlitelog.Store
-	world *world.World
-	apply process.Applier
-	test  process.Tester
-	pool  process.Pool
-	ws    string
-	who   map[string]auth.Principal
-	keys  int
+	t       *testing.T
+	dir     string
+	root    string
+	store   *sqlitelog.Store
+	world   *world.World
+	apply   process.Applier
+	test    process.Tester
+	pool    process.Pool
+	ws      string
+	disturb func(repo.Step) // what somebody else does before a step of the writer
+	who     map[string]auth.Principal
+	keys    int
 }
 
 func setUp(t *testing.T, files map[string]string) *bench {
@@ -93,7 +94,12 @@ func (b *bench) open() {
 		b.t.Fatal(err)
 	}
 	steps := process.NewSteps()
-	b.world = world.New(blobs, filepath.Join(b.dir, "data"), repo.Options{Step: steps.Step})
+	b.world = world.New(blobs, filepath.Join(b.dir, "data"), repo.Options{Step: func(s repo.Step) {
+		steps.Step(s)
+		if b.disturb != nil {
+			b.disturb(s)
+		}
+	}})
 	b.Handler = commands.New(commands.Config{Log: b.store, World: b.world, Policy: policy.Default(), Now: time.Now,
 		NewID: func() string { return ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String() }})
 	lg := slog.New(slog.NewTextHandler(b.t.Output(), nil))

@@ -127,7 +127,11 @@ func (w *world) claim() []events.Payload {
 	if len(w.claims) > 0 {
 		switch id := pick(w, w.claims); w.word("release", "expire", "stale", "stale", "grant", "grant") {
 		case "stale":
-			return []events.Payload{events.ClaimBecameStale{Claim: id, Workspace: ws, Cause: w.word("foreign_change", "transaction"), Transaction: w.word("", "TX-1"),
+			foreign := events.WorkspaceForeignChange{Workspace: ws, FoundAt: w.word("claim", "doctor"), Transaction: w.word("", "TX-1"), Head: w.text()}
+			for n := range w.n % 150 {
+				foreign.Paths = append(foreign.Paths, events.ForeignPath{Path: fmt.Sprint(w.text(), n), Is: events.PathState{Kind: "absent"}, Held: &events.PathState{Kind: "file", SHA256: w.text()}})
+			}
+			return []events.Payload{foreign, events.ClaimBecameStale{Claim: id, Workspace: ws, Cause: w.word("foreign_change", "transaction"), Transaction: w.word("", "TX-1"),
 				Paths: []events.PathState{{Path: w.word("a/b.go", "a/c.go", "d"), Kind: "file", SHA256: w.text()}}, More: w.n % 3}}
 		case "release":
 			return []events.Payload{events.ClaimReleased{Claim: id, Workspace: ws, Cause: "holder"}}

@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,10 +36,33 @@ func TestWireShapes(t *testing.T) {
 	s.otherEnds(t, coder)
 	s.transactionControl(t, coder)
 	s.verifyShapes(t)
+	s.repositoryShapes(t)
 	for _, r := range s.seen.routes {
 		if s.seen.done[r.Name] == 0 {
 			t.Errorf("no success of %s was seen", r.Name)
 		}
+	}
+}
+
+// repositoryShapes edits a file that a transaction has left, and has it found.
+func (s *venue) repositoryShapes(t *testing.T) {
+	a := s.get(t, "", "~/repository")
+	a.wants(t, "position", "repository")
+	if a.at("repository", "branch") != "main" || a.at("repository", "known_paths") == "0" || len(list(a.body["repository"].(map[string]any), "foreign_changes")) != 0 {
+		t.Errorf("repository: %s", a)
+	}
+	writeFile(t, filepath.Join(s.root, "a.txt"), "edited by hand\n")
+	for _, changed := range []string{"1", "0"} {
+		a = s.post(t, "", "~/repository/check", args{}, 200)
+		a.wants(t, "check", "position", "repository")
+		if a.at("check", "paths_changed") != changed || len(list(a.body["check"].(map[string]any), "foreign_changes")) != len(strings.Trim(changed, "0")) {
+			t.Errorf("check: %s", a)
+		}
+	}
+	a = s.get(t, "", "~/repository/foreign-changes?found_at=doctor")
+	a.wants(t, "foreign_changes", "next_cursor", "position")
+	if all := list(a.body, "foreign_changes"); len(all) != 1 || text(list(all[0], "paths")[0], "path") != "a.txt" {
+		t.Errorf("foreign changes: %s", a)
 	}
 }
 
