@@ -24,7 +24,7 @@ import (
 )
 
 // handWritten are the nouns of commands that no operation makes.
-var handWritten = []string{"demo", "init", "serve", "mcp", "rebuild", "bench", "version", "acp"}
+var handWritten = []string{"demo", "init", "serve", "mcp", "rebuild", "bench", "version", "acp", "doctor"}
 
 // generated reports whether the arguments are a command made from an
 // operation. `log verify` and `token issue` are too, and are also written by

@@ -59,6 +59,7 @@ type root struct {
 	Patch   patchCmd   `cmd:"" help:"Check, apply, reverse and explain patches on any folder, without a server."`
 	ACP     acpCmd     `cmd:"" name:"acp" help:"Drive agents by hand over ACP, and check whether they conform."`
 	Bench   benchCmd   `cmd:"" help:"Measure on this machine."`
+	Doctor  doctorCmd  `cmd:"" help:"Print the settings in effect, and what is wrong with the machine, the data folder and the workspaces."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
