@@ -112,11 +112,21 @@ func (t *tx) swapIn(i int, p place) error {
 	return rename(t.at(slot(i)), p, 0)
 }
 
-// placeNew moves a file to a name that must be free. Without the flag it has
-// both names for a moment.
+// placeNew moves what somebody has to a name that must be free. Without the
+// flag a file has both names for a moment; a folder can have but one, and no
+// file and no full folder gives way to it.
 func (t *tx) placeNew(p Phase, from, to place) error {
 	if t.w.exchanges() {
 		return rename(from, to, unix.RENAME_NOREPLACE)
+	}
+	if s, _, err := from.stat(); err != nil {
+		return err
+	} else if s.Kind == patch.Dir {
+		err := rename(from, to, 0)
+		if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENOTEMPTY) {
+			err = unix.EEXIST
+		}
+		return err
 	}
 	if err := link(from, to); err != nil {
 		return err

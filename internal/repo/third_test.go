@@ -287,3 +287,13 @@ func descriptors(t *testing.T) int {
 	must(t, err)
 	return len(all)
 }
+
+// A folder that was put in the place of a file, and taken for it, goes back
+// also where nothing can be exchanged and a folder cannot be linked.
+func TestFolderWithoutExchange(t *testing.T) {
+	for _, path := range []string{"gone.txt", "wasfile", "empties/deep/er/only.txt"} {
+		for n := 16; n < 30; n += every(3) {
+			disturb(t, n, "folder in its place", path, true)
+		}
+	}
+}
