@@ -109,6 +109,13 @@ func (k committing) state(t *testing.T) string {
 // left behind.
 func (k committing) settled(t *testing.T, what string) string {
 	t.Helper()
+	leftNothing(t, k.root, "tmp")
+	return k.agrees(t, what)
+}
+
+// agrees is settled but for what the next opening sweeps up.
+func (k committing) agrees(t *testing.T, what string) string {
+	t.Helper()
 	s := k.state(t)
 	if status := git(t, k.root, "status", "--porcelain"); s != "before" && s != "after" || status != "" {
 		t.Fatalf("%s: %s; status\n%s", what, s, status)
@@ -116,28 +123,29 @@ func (k committing) settled(t *testing.T, what string) string {
 	if got := git(t, k.root, "diff-files", "--name-only", "--", "text.txt", "wasfile"); s == "after" && got != "" {
 		t.Fatalf("%s: the index is behind at %s", what, got)
 	}
-	nothingLeft(t, k.root)
+	leftNothing(t, k.root, "tx")
 	return s
 }
 
+// A process is killed before each system call of an apply that is committed,
+// and of its finish.
 func TestKilledCommit(t *testing.T) {
-	stride, ended, n := 5, map[string]int{}, 1
-	if os.Getenv("ROUNDTABLE_LONG") != "" {
-		stride = 1
-	}
-	for ; ; n += stride {
+	ended, n := map[string]int{}, 1
+	for ; ; n += every(37) {
 		k := newCommitting(t)
-		if killed, _ := k.apply(n).run(t); !killed {
+		j := k.apply(0)
+		j.KillCall = n
+		if killed, _ := j.run(t); !killed {
 			break
 		}
 		k.recovery(0).run(t)
-		ended[k.settled(t, fmt.Sprint("killed before step ", n))]++
+		ended[k.settled(t, fmt.Sprint("killed before call ", n))]++
 		if n%10 == 1 {
 			k.recovery(0).run(t) // again: nothing to do
 			k.settled(t, "recovered twice")
 		}
 	}
-	t.Logf("%d steps: %v", n-1, ended)
+	t.Logf("%d calls: %v", n-1, ended)
 	if ended["before"] == 0 || ended["after"] == 0 {
 		t.Errorf("the kills did not reach both sides of the commit point: %v", ended)
 	}
@@ -184,13 +192,10 @@ func TestKilledCommitBlind(t *testing.T) {
 }
 
 func TestKilledCommitRecovery(t *testing.T) {
-	strideN, strideM, kills := 13, 7, 0
-	if os.Getenv("ROUNDTABLE_LONG") != "" {
-		strideN, strideM = 1, 1
-	}
-	for n := 12; ; n += strideN {
+	kills := 0
+	for n := 12; ; n += every(13) {
 		more := true
-		for m := 1; more; m += strideM {
+		for m := 1; more; m += every(7) {
 			k := newCommitting(t)
 			if killed, _ := k.apply(n).run(t); !killed {
 				t.Logf("%d kills in recovery", kills)

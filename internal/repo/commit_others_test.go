@@ -32,10 +32,7 @@ func (k committing) meddling(t *testing.T, n int, meddle func()) (reached bool, 
 // everyStep calls f with the number of each step, or of a spread of them,
 // until it says that there is no such step.
 func everyStep(stride int, f func(n int) (reached bool)) {
-	if os.Getenv("ROUNDTABLE_LONG") != "" {
-		stride = 1
-	}
-	for n := 1; f(n); n += stride {
+	for n := 1; f(n); n += every(stride) {
 	}
 }
 

@@ -93,7 +93,13 @@ func everySite(t *testing.T, some int, files map[string]spec, f func(t *testing.
 // nothingLeft fails the test if the writer has left anything behind.
 func nothingLeft(t *testing.T, root string) {
 	t.Helper()
-	for _, dir := range []string{"tx", "tmp"} {
+	leftNothing(t, root, "tx", "tmp")
+}
+
+// leftNothing looks at some of the writer's folders, and at git's.
+func leftNothing(t *testing.T, root string, dirs ...string) {
+	t.Helper()
+	for _, dir := range dirs {
 		if left, err := os.ReadDir(filepath.Join(root, ".roundtable", dir)); err != nil || len(left) > 0 {
 			t.Errorf("left behind in %s: %v %v", dir, left, err)
 		}

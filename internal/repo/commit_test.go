@@ -212,6 +212,33 @@ func TestCommitPrunableWorktree(t *testing.T) {
 	must(t, err)
 }
 
+// A file that the person keeps out of the work tree is not made there; on a
+// branch that is checked out nowhere it changes as any other.
+func TestCommitSparse(t *testing.T) {
+	root := gitRepo(t, map[string]spec{"out/a": "100644 a\n", "in/b": "100644 b\n"})
+	git(t, root, "branch", "release")
+	git(t, root, "sparse-checkout", "set", "in")
+	toA := change("out/a", "100644 a\n", "100644 A\n")
+	w := open(t, root, repo.Options{Commit: true})
+	must(t, w.InitExclude(ctx(t)))
+	if _, err := w.Apply(ctx(t), "TX-1", 1, commits(toA)); fault.KindOf(err) != fault.Refused {
+		t.Errorf("got %v", err)
+	}
+	_, err := w.Apply(ctx(t), "TX-2", 1, commits(change("in/b", "100644 b\n", "100644 B\n")))
+	must(t, err)
+	must(t, w.Finish(ctx(t), "TX-2", 1))
+	if got := git(t, root, "status", "--porcelain"); got != "" || git(t, root, "show", "main:out/a") != "a" {
+		t.Errorf("status %s", got)
+	}
+	there := open(t, root, repo.Options{Commit: true, Branch: "release"})
+	must(t, there.CheckedOut(ctx(t), []string{"out/a"}))
+	_, err = there.Apply(ctx(t), "TX-3", 1, commits(toA))
+	must(t, err)
+	if got := git(t, root, "show", "release:out/a"); got != "A" {
+		t.Errorf("release has %q", got)
+	}
+}
+
 // Nothing that the repository names runs, and no signature is asked for.
 func TestCommitRunsNothing(t *testing.T) {
 	root := gitRepo(t, map[string]spec{"f.txt": "100644 f", "g.md": "100644 g"})

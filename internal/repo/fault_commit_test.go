@@ -29,7 +29,7 @@ func (k committing) whole(t *testing.T, answer error) error {
 	if err != nil {
 		return fmt.Errorf("recovery: %w", err)
 	}
-	now = k.settled(t, "recovered")
+	now = k.agrees(t, "recovered")
 	if answer == nil && now != "after" || answer != nil && code != "state.unknown" && now != "before" {
 		return fmt.Errorf("recovered it is %s", now)
 	}
