@@ -48,6 +48,11 @@ func (h *Handler) recovery(ctx context.Context, c op.Call, in transactionQuestio
 	for _, p := range a.look.Paths {
 		r.Paths = append(r.Paths, p.wire())
 	}
+	if err == nil {
+		if r.Branch, err = u.branch(ctx, a.tx); err != nil {
+			return r, err
+		}
+	}
 	if a.tx.State == domain.TxApplied && a.look.Repository != "after" && a.look.Repository != "unknown" {
 		if a.mergeable, a.merging, err = u.mergeable(ctx, a.tx, a.proposal); err != nil {
 			return r, err
@@ -55,6 +60,15 @@ func (h *Handler) recovery(ctx context.Context, c op.Call, in transactionQuestio
 	}
 	r.Actions = a.actions()
 	return r, nil
+}
+
+// branch asks the world where the branch of a transaction stands.
+func (u *unit) branch(ctx context.Context, t domain.Transaction) (*wire.RecoveryBranch, error) {
+	root, err := u.root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return u.h.World.Branch(ctx, root, t)
 }
 
 // mergeable says whether a transaction can be taken back though its paths are

@@ -34,6 +34,9 @@ type World interface {
 	// Lies compares a transaction's paths and journal with what lies there now.
 	// Where a journal lies there, its states count and files do not.
 	Lies(ctx context.Context, root, transaction string, attempt int, files []events.ChangedPath) (Look, error)
+	// Branch says where the branch stands that a transaction was or is committed
+	// to; nil if it has none.
+	Branch(ctx context.Context, root string, t domain.Transaction) (*wire.RecoveryBranch, error)
 	// KeepBase stores durably what lies at paths, where it is as the states say:
 	// what a revision was made on, for comparing it with others later.
 	KeepBase(ctx context.Context, root string, paths []events.PathState) error

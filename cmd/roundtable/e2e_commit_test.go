@@ -90,6 +90,8 @@ func TestCommitMode(t *testing.T) {
 	}
 	if got := s.get(t, "", "~/transactions/"+tx+"/recovery"); got.at("repository_state") != "after" && got.at("recovery", "repository_state") != "after" {
 		t.Errorf("recovery: %s", got)
+	} else if !strings.Contains(string(got.raw), `"branch":{"ref":"refs/heads/main","commit":"`+commit+`","parent":"`+old+`","now":"`+commit+`","state":"after"}`) {
+		t.Errorf("recovery says of the branch: %s", got)
 	}
 	back := s.post(t, s.lead, "~/transactions/"+tx+"/compensate", args{}, 201).at("proposal", "proposal_id")
 	s.post(t, "", "~/proposals/"+back+"/votes", args{"vote": "approve", "reason_md": "Read."}, 201)

@@ -84,6 +84,29 @@ func (w *Workspace) Branch(ctx context.Context, ref, commit, parent string) (Ref
 	return RefReport{Ref: ref, Commit: commit, Parent: parent, Now: now, Is: is}, err
 }
 
+// JournalBranch is Branch of the one that an attempt's journal names; without a
+// ref if there is none.
+func (w *Workspace) JournalBranch(ctx context.Context, id string, attempt int) (RefReport, error) {
+	if err := checkTx(id, attempt); err != nil {
+		return RefReport{}, err
+	}
+	t, err := w.reopen(id, attempt)
+	if errors.Is(err, unix.ENOENT) {
+		return RefReport{}, nil
+	}
+	if err != nil {
+		return RefReport{}, pathError(txDir, err)
+	}
+	defer t.close()
+	if err := t.load(ctx); err != nil || t.j.Ref == nil {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, errDamaged) {
+			err = nil
+		}
+		return RefReport{}, err
+	}
+	return w.Branch(ctx, t.j.Ref.Ref, t.j.Ref.New, t.j.Ref.Old)
+}
+
 // position says which version a path is. Where nothing is to lie, a folder is
 // as good: the paths in it are judged for themselves.
 func position(p PathReport) Position {

@@ -14,11 +14,6 @@ import (
 // that wish, and a file that lies there nevertheless is not the one git knows.
 // Where changes go to a branch that is not checked out here, none is refused.
 func (w *Workspace) CheckedOut(ctx context.Context, paths []string) error {
-	if w.Commits() {
-		if t, err := w.target(ctx); err != nil || !t.here { // else no file is to change
-			return err
-		}
-	}
 	x, err := w.tracked(ctx)
 	if err != nil || len(x.skips) == 0 {
 		return err

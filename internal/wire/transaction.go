@@ -164,11 +164,12 @@ type Action struct {
 
 // A Recovery is what the files, the journal and the log say of a transaction.
 type Recovery struct {
-	Transaction string         `json:"transaction_id"`
-	State       string         `json:"state"`            // that of the transaction
-	Repository  string         `json:"repository_state"` // before, after, mixed or diverged; unknown where the files could not be looked at
-	Journal     string         `json:"journal"`          // none, open, committed, aborted or attention; unknown where it could not be looked at
-	Why         string         `json:"why,omitempty"`    // why something is not known
-	Paths       []RecoveryPath `json:"paths"`
-	Actions     []Action       `json:"actions"`
+	Transaction string          `json:"transaction_id"`
+	State       string          `json:"state"`            // that of the transaction
+	Repository  string          `json:"repository_state"` // before, after, mixed or diverged; unknown where the files could not be looked at
+	Journal     string          `json:"journal"`          // none, open, committed, aborted or attention; unknown where it could not be looked at
+	Why         string          `json:"why,omitempty"`    // why something is not known
+	Paths       []RecoveryPath  `json:"paths"`
+	Branch      *RecoveryBranch `json:"branch,omitempty"` // where changes are committed
+	Actions     []Action        `json:"actions"`
 }
