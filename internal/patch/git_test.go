@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,6 +158,7 @@ func (r repo) diff(f forest, a, b string) made {
 		// Without renames: git apply takes a component from the names of a
 		// rename even so, and then renames other files than were meant.
 		two := 2
+		opts = slices.DeleteFunc(opts, func(o string) bool { return o == "--find-copies-harder" }) // it brings renames back
 		opts, m.args, m.o.Strip = append(opts, "--src-prefix=x/a/", "--dst-prefix=x/b/", "--no-renames"), []string{"-p2"}, &two
 	}
 	if m.bare && f.IntN(2) == 0 {
@@ -186,66 +188,120 @@ func (r repo) diff(f forest, a, b string) made {
 	return m
 }
 
+// planted stores trees in one run of git, and gives their ids.
+func (r repo) planted(trees []map[string]file) (ids []string) {
+	r.t.Helper()
+	var b bytes.Buffer
+	for i, t := range trees {
+		fmt.Fprintf(&b, "commit refs/planted/%06d\ncommitter A <a@example.com> 1700000000 +0000\ndata 0\ndeleteall\n", i)
+		for p, x := range t {
+			quoted := patch.Quote(p)
+			if !strings.HasPrefix(quoted, `"`) {
+				quoted = `"` + quoted + `"`
+			}
+			fmt.Fprintf(&b, "M %s inline %s\ndata %d\n%s\n", x.mode, quoted, len(x.data), x.data)
+		}
+		b.WriteString("\n")
+	}
+	r.must(b.Bytes(), "fast-import", "--quiet", "--force")
+	ids = strings.Fields(string(r.must(nil, "for-each-ref", "--format=%(tree)", "refs/planted", "--sort=refname")))
+	if len(ids) < len(trees) {
+		r.t.Fatalf("%d of %d trees are there", len(ids), len(trees))
+	}
+	return ids[:len(trees)]
+}
+
+// A tally counts what rounds of the comparison with git came to.
+type tally struct{ rounds, applied, ambiguous, refusedByGit, kept int }
+
 // TestGit takes random changes that git writes down through both engines:
 // what git apply --index gives, we give, byte and mode; and what we write
 // down, git takes.
 func TestGit(t *testing.T) {
 	t.Parallel()
-	rounds, seed := roundsFrom(120, 20_000, 1)
+	rounds, seed := roundsFrom(1000, 20_000, 1)
+	var parts [4]tally
+	share := rounds / len(parts)
+	t.Run("rounds", func(t *testing.T) {
+		for k := range parts {
+			t.Run(fmt.Sprint(k), func(t *testing.T) {
+				t.Parallel()
+				parts[k].run(t, share, seed+uint64(k*share))
+			})
+		}
+	})
+	var all tally
+	for _, p := range parts {
+		all = tally{all.rounds + p.rounds, all.applied + p.applied, all.ambiguous + p.ambiguous, all.refusedByGit + p.refusedByGit, all.kept + p.kept}
+	}
+	t.Logf("%d rounds: %d applied alike, %d ambiguous without prefix, %d refused by git, %d that do not tell the way back", all.rounds, all.applied, all.ambiguous, all.refusedByGit, all.kept)
+	if all.kept > rounds/10 {
+		t.Errorf("%d of %d patches could not be undone", all.kept, rounds)
+	}
+	if all.applied < rounds*8/10 {
+		t.Errorf("only %d of %d rounds compared anything", all.applied, rounds)
+	}
+}
+
+func (g *tally) run(t *testing.T, rounds int, seed uint64) {
 	r := newRepo(t)
-	applied, ambiguous, refusedByGit, kept := 0, 0, 0, 0
-	for i := range rounds {
-		if i > 0 && i%1000 == 0 {
-			t.Logf("%d rounds, %d applied alike", i, applied)
+	const batch = 100
+	for from := 0; from < rounds && !t.Failed(); from += batch {
+		var forests []forest
+		var trees []map[string]file
+		for i := from; i < min(from+batch, rounds); i++ {
+			f := newForest(seed + uint64(i))
+			old := f.tree()
+			forests, trees = append(forests, f), append(trees, old, f.change(old))
 		}
-		f := newForest(seed + uint64(i))
-		old := f.tree()
-		new := f.change(old)
-		a, b := r.store(old), r.store(new)
-		if a == b {
-			continue
+		ids := r.planted(trees)
+		for i, f := range forests {
+			g.rounds++
+			if a, b := ids[2*i], ids[2*i+1]; a != b {
+				g.round(t, r, seed+uint64(from+i), f, trees[2*i], a, b)
+			}
 		}
-		m := r.diff(f, a, b)
-		if err := r.applyTo(a, m.data, m.args...); err != nil {
-			refusedByGit++
-			continue
-		}
-		want := r.index()
-		tree := mapTree(old)
-		res, err := apply(m.data, m.o, tree)
-		var refusal *patch.Refusal
-		if errors.As(err, &refusal) && refusal.Class == patch.StripAmbiguous && m.bare {
-			ambiguous++
-			continue
-		}
-		if err != nil {
-			t.Errorf("seed %d: git %s: %v\n%s", seed+uint64(i), m.named, err, m.data)
-			continue
-		}
-		applied++
-		canonical := roundTrip(t, res, tree)
-		tree.Apply(res)
-		if !undoes(t, m, tree, old) {
-			kept++
-		}
-		if got := listing(files(tree)); got != want {
-			t.Errorf("seed %d: git %s: we have\n%sgit has\n%s%s", seed+uint64(i), m.named, got, want, m.data)
-		}
-		if i%3 > 0 {
-			continue
-		}
-		if err := r.applyTo(a, canonical); err != nil {
-			t.Errorf("seed %d: git does not take what we write: %v\n%s", seed+uint64(i), err, canonical)
-		} else if got := r.index(); got != want {
-			t.Errorf("seed %d: what we write gives git\n%swant\n%s%s", seed+uint64(i), got, want, canonical)
+		if os.Getenv("ROUNDTABLE_LONG") == "1" && g.rounds%1000 == 0 {
+			t.Logf("%d rounds, %d applied alike", g.rounds, g.applied)
 		}
 	}
-	t.Logf("%d rounds: %d applied alike, %d ambiguous without prefix, %d refused by git, %d that do not tell the way back", rounds, applied, ambiguous, refusedByGit, kept)
-	if kept > rounds/10 {
-		t.Errorf("%d of %d patches could not be undone", kept, rounds)
+}
+
+// round compares one change, from the tree old with the id a to that with b.
+func (g *tally) round(t *testing.T, r repo, seed uint64, f forest, old map[string]file, a, b string) {
+	m := r.diff(f, a, b)
+	if err := r.applyTo(a, m.data, m.args...); err != nil {
+		g.refusedByGit++
+		return
 	}
-	if applied < rounds*8/10 {
-		t.Errorf("only %d of %d rounds compared anything", applied, rounds)
+	want := r.index()
+	tree := mapTree(old)
+	res, err := apply(m.data, m.o, tree)
+	var refusal *patch.Refusal
+	if errors.As(err, &refusal) && refusal.Class == patch.StripAmbiguous && m.bare {
+		g.ambiguous++
+		return
+	}
+	if err != nil {
+		t.Errorf("seed %d: git %s: %v\n%s", seed, m.named, err, m.data)
+		return
+	}
+	g.applied++
+	canonical := roundTrip(t, res, tree)
+	tree.Apply(res)
+	if !undoes(t, m, tree, old) {
+		g.kept++
+	}
+	if got := listing(files(tree)); got != want {
+		t.Errorf("seed %d: git %s: we have\n%sgit has\n%s%s", seed, m.named, got, want, m.data)
+	}
+	if seed%3 > 0 {
+		return
+	}
+	if err := r.applyTo(a, canonical); err != nil {
+		t.Errorf("seed %d: git does not take what we write: %v\n%s", seed, err, canonical)
+	} else if got := r.index(); got != want {
+		t.Errorf("seed %d: what we write gives git\n%swant\n%s%s", seed, got, want, canonical)
 	}
 }
 
