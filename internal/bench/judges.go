@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"roundtable/internal/patch"
 	"roundtable/internal/repo"
@@ -37,7 +38,7 @@ func (l *lab) contenders(ctx context.Context, dir string, n int) ([]job, error) 
 		{"git apply --check --index", l, refresh, git("apply", "--check", "--index", file), nothing, true},
 		{"git, own index: apply --cached, write-tree", l, nothing, l.gitTree(dir, file), nothing, false},
 		{"git apply --index (not durable)", l, refresh, git("apply", "--index", file), git("apply", "--index", "-R", file), false},
-		{"validate", l, nothing, l.inspect(data), nothing, true},
+		{"validate", l, l.settled(l.inspect(data)), l.inspect(data), nothing, true},
 		{"validate, the index just rewritten", l, l.rewriteIndex, l.inspect(data), nothing, true},
 		{"validate and id of the candidate tree", l, nothing, l.candidate(data), nothing, false},
 		{"durable apply", l, nothing, l.apply(images), l.apply(reversed(images)), false},
@@ -73,6 +74,26 @@ func (l *lab) inspect(data []byte) func(context.Context) error {
 			err = in.Refused
 		}
 		return err
+	}
+}
+
+// settled waits until the index has not been changed for a moment, as it has
+// not between most commands, and judges the patch once.
+func (l *lab) settled(once func(context.Context) error) func(context.Context) error {
+	const moment = 200 * time.Millisecond
+	return func(ctx context.Context) error {
+		info, err := os.Stat(filepath.Join(l.root, ".git", "index"))
+		if err != nil {
+			return err
+		}
+		if age := time.Since(info.ModTime()); age < moment {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(moment - age):
+			}
+		}
+		return once(ctx)
 	}
 }
 

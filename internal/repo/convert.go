@@ -172,6 +172,16 @@ func KeptImages(tree patch.Tree, images []patch.Image) (_ []patch.Image, err err
 	return images, nil
 }
 
+// InWorkTree returns the bytes that git writes into the work tree for what it
+// keeps of a path, under the attributes that a tree has by WithAttributes.
+func InWorkTree(tree patch.Tree, path string, kept []byte) []byte {
+	t, ok := tree.(converting)
+	if !ok || t.asIs || t.rules[path].filter != "" {
+		return kept
+	}
+	return t.rules[path].toTree(kept)
+}
+
 // keptImage returns an image as git keeps it. One that git would not give back
 // stays as it is: whoever makes a patch of it is told then.
 func (t converting) keptImage(path string, s patch.State, b []byte) (patch.State, []byte, error) {

@@ -11,6 +11,7 @@ import (
 	"roundtable/events"
 	"roundtable/internal/fault"
 	"roundtable/internal/patch"
+	"roundtable/internal/repo"
 )
 
 // Bounds of a merge, in bytes: of one file, as the engine takes none that is
@@ -153,10 +154,14 @@ func (w *World) madeEarlier(ctx context.Context, s *space, r domain.Revision, wh
 	if err != nil {
 		return nil, err
 	}
-	for path, e := range found {
-		base.Put(path, e.Mode, e.Data)
+	with, err := s.WithAttributes(ctx, base, append(p.Touched(), p.Sources()...))
+	if err != nil {
+		return nil, err
 	}
-	got, err := patch.Apply(p, base)
+	for path, e := range found {
+		base.Put(path, e.Mode, repo.InWorkTree(with, path, e.Data))
+	}
+	got, err := patch.Apply(p, with)
 	if _, refused := errors.AsType[*patch.Refusal](err); refused {
 		return nil, why
 	}
