@@ -60,6 +60,8 @@ type lab struct {
 	world *world.World
 	space *repo.Workspace
 	tx    int
+
+	touched time.Time // what a file was last made to have been changed at
 }
 
 // Patch measures, side by side and in random order, what git and this program
@@ -77,7 +79,7 @@ func Patch(ctx context.Context, s PatchSettings, out, progress io.Writer) (resul
 	var labs []*lab
 	for _, n := range s.Files {
 		fmt.Fprintf(progress, "generating a repository of %d files\n", n)
-		l := &lab{world: w}
+		l := &lab{world: w, touched: time.Unix(1_700_000_000, 0)}
 		if l.sample, err = generate(ctx, s.Dir, n, s.Attrs); err != nil {
 			return nil, err
 		}

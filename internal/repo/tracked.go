@@ -56,11 +56,13 @@ func (x *index) find(path string) (oid string, tracked bool) {
 	return hex.EncodeToString(x.oids[i*x.size : (i+1)*x.size]), true
 }
 
-// An indexCache keeps what was read of an index until another lies there.
+// An indexCache keeps what was read of an index until another lies there: by
+// its stamp, or by the checksum that git ends it with.
 type indexCache struct {
 	sync.Mutex
-	of stamp
-	is *index
+	of  stamp // none if it may not show a change
+	sum string
+	is  *index
 }
 
 // tracked returns the index as it is now.
@@ -75,28 +77,14 @@ func (w *Workspace) tracked(ctx context.Context) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.kept.is != nil && w.kept.of == before {
-		return w.kept.is, nil
-	}
-	w.kept.is = nil
-	x, err := w.readIndex(ctx, before)
-	if err != nil {
-		return nil, err
-	}
-	after, err := stampOf(w.index)
-	if err == nil && before == after && before.settled(now) {
-		w.kept.of, w.kept.is = before, x
-	}
-	return x, err
-}
-
-// readIndex reads the file, or has git read one of a kind that is not known
-// here.
-func (w *Workspace) readIndex(ctx context.Context, s stamp) (*index, error) {
-	size := map[string]int{"sha1": 20, "sha256": 32}[w.format]
-	if !s.there {
+	size := newHash(w.format).Size()
+	if !before.there {
 		return &index{size: size}, nil
 	}
+	if w.kept.is != nil && (w.kept.of == before || w.kept.sum != "" && w.kept.sum == w.indexSum(before.size, size)) {
+		return w.kept.is, nil
+	}
+	w.kept.is, w.kept.of, w.kept.sum = nil, stamp{}, ""
 	data, err := os.ReadFile(w.index)
 	if errors.Is(err, os.ErrNotExist) {
 		return &index{size: size}, nil
@@ -104,6 +92,47 @@ func (w *Workspace) readIndex(ctx context.Context, s stamp) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
+	x, err := w.readIndex(ctx, data, size)
+	if err != nil {
+		return nil, err
+	}
+	after, err := stampOf(w.index)
+	if err != nil || before != after {
+		return x, err
+	}
+	w.kept.is, w.kept.sum = x, checksum(data, size)
+	if before.settled(now) {
+		w.kept.of = before
+	}
+	return x, nil
+}
+
+// indexSum reads the checksum at the end of the index; empty if it has none.
+func (w *Workspace) indexSum(length int64, size int) string {
+	f, err := os.Open(w.index)
+	if err != nil {
+		return ""
+	}
+	end := make([]byte, size)
+	_, err = f.ReadAt(end, max(length-int64(size), 0))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return ""
+	}
+	return checksum(end, size)
+}
+
+// checksum is what an index ends with; empty where git was told to make none.
+func checksum(data []byte, size int) string {
+	end := data[max(len(data)-size, 0):]
+	if len(bytes.Trim(end, "\x00")) == 0 {
+		return ""
+	}
+	return string(end)
+}
+
+// readIndex reads an index, or has git read one of a kind that is not known
+// here.
+func (w *Workspace) readIndex(ctx context.Context, data []byte, size int) (*index, error) {
 	if x := parseIndex(data, size); x != nil {
 		return x, nil
 	}
