@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -260,5 +259,3 @@ func (a attrs) converts() string {
 	}
 	return ""
 }
-
-func (a attrs) equal(b attrs) bool { return maps.Equal(a, b) }
