@@ -95,15 +95,7 @@ func (v *Views) build(ctx context.Context, path string, ps []Projector) (positio
 
 // fill applies the log up to until, from its start, to empty tables.
 func fill(ctx context.Context, log eventlog.Source, db *sql.DB, ps []Projector, until int64) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // after Commit it does nothing
-	if err := applyAll(ctx, log, tx, ps, 0, until); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return sqlite.InTxOf(ctx, db, func(tx *sql.Tx) error { return applyAll(ctx, log, tx, ps, 0, until) })
 }
 
 // applyAll applies the events of the log after one position up to another.
@@ -142,11 +134,15 @@ func (v *Views) swap(ctx context.Context, path string, ps []Projector, at int64)
 		_, detach := conn.ExecContext(context.WithoutCancel(ctx), `DETACH shadow`)
 		err = errors.Join(err, detach)
 	}()
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer tx.Rollback() // after Commit it does nothing
+	err = sqlite.InTxOf(ctx, conn, func(tx *sql.Tx) (err error) {
+		position, err = v.replace(ctx, tx, ps, at)
+		return err
+	})
+	return position, err
+}
+
+// replace is swap in a tx that sees both databases.
+func (v *Views) replace(ctx context.Context, tx *sql.Tx, ps []Projector, at int64) (position int64, err error) {
 	position = at
 	was := make([]int64, len(ps))
 	for i, p := range ps {
@@ -176,5 +172,5 @@ func (v *Views) swap(ctx context.Context, path string, ps []Projector, at int64)
 			return 0, fmt.Errorf("projector %s: %w", p.Name, err)
 		}
 	}
-	return position, tx.Commit()
+	return position, nil
 }

@@ -182,14 +182,35 @@ func (db *DB) InReadTx(ctx context.Context, f func(*sql.Tx) error) error {
 	return inTx(ctx, db.Read, &sql.TxOptions{ReadOnly: true}, f)
 }
 
-func inTx(ctx context.Context, db *sql.DB, o *sql.TxOptions, f func(*sql.Tx) error) error {
+// A Beginner is a pool of connections, or one of them.
+type Beginner interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}
+
+// InTxOf is InTx of a database that is no DB.
+func InTxOf(ctx context.Context, db Beginner, f func(*sql.Tx) error) error {
+	return inTx(ctx, db, nil, f)
+}
+
+func inTx(ctx context.Context, db Beginner, o *sql.TxOptions, f func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, o)
 	if err != nil {
-		return err
+		return because(ctx, err)
 	}
 	defer tx.Rollback() // after Commit it does nothing
 	if err := f(tx); err != nil {
+		return because(ctx, err)
+	}
+	return because(ctx, tx.Commit())
+}
+
+// because returns err as one that also is the end of ctx, if ctx has ended. The
+// end of ctx rolls the tx back at once, and whatever is then asked of it fails
+// with no more than that it, or a statement of it, is closed.
+func because(ctx context.Context, err error) error {
+	ended := ctx.Err()
+	if err == nil || ended == nil || errors.Is(err, ended) {
 		return err
 	}
-	return tx.Commit()
+	return fmt.Errorf("%w: %w", ended, err)
 }

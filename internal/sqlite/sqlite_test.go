@@ -245,3 +245,45 @@ func TestLock(t *testing.T) {
 		t.Error("a folder that is not there was locked")
 	}
 }
+
+// TestTxOfEndedContext: a tx whose context ends writes nothing, and fails with
+// that, whatever the driver says of what is asked of it afterwards. The
+// connection is as good as before.
+func TestTxOfEndedContext(t *testing.T) {
+	db, err := sqlite.OpenPlain(t.Context(), filepath.Join(t.TempDir(), "x.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Write.Exec(`CREATE TABLE x (a)`); err != nil {
+		t.Fatal(err)
+	}
+	for name, asked := range map[string]func(tx *sql.Tx, s *sql.Stmt) error{
+		"tx":        func(tx *sql.Tx, _ *sql.Stmt) error { _, err := tx.Exec(`INSERT INTO x VALUES (1)`); return err },
+		"statement": func(_ *sql.Tx, s *sql.Stmt) error { _, err := s.Exec(); return err },
+		"nothing":   func(tx *sql.Tx, _ *sql.Stmt) error { tx.Exec(`INSERT INTO x VALUES (1)`); return nil },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := db.InTx(ctx, func(tx *sql.Tx) error {
+			s, err := tx.Prepare(`INSERT INTO x VALUES (1)`)
+			if err != nil {
+				return err
+			}
+			cancel()
+			for _, err := tx.Exec(`SELECT 1`); err == nil; _, err = tx.Exec(`SELECT 1`) { // until it is rolled back
+			}
+			return asked(tx, s)
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	own := errors.New("own")
+	if err := db.InTx(t.Context(), func(*sql.Tx) error { return own }); err != own {
+		t.Errorf("%v: nothing has ended", err)
+	}
+	n := 0
+	if err := db.InTx(t.Context(), func(tx *sql.Tx) error { return tx.QueryRow(`SELECT count(*) FROM x`).Scan(&n) }); err != nil || n != 0 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}
