@@ -164,7 +164,10 @@ func (h *Handler) decide(ctx context.Context, by Caller, c Command, digest []byt
 		return b, err
 	}
 	m := events.Meta{Workspace: by.Workspace, Actor: by.Who.ID, Command: by.Key, Cause: by.Cause, Correlation: by.Correlation}
-	if m.Correlation == "" {
+	switch {
+	case u.request != "":
+		m.Correlation = u.request
+	case m.Correlation == "":
 		m.Correlation = by.Request
 	}
 	return eventlog.Batch{Meta: m, Digest: digest, Expect: u.seen, Happened: happened, Answer: answer}, nil

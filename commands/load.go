@@ -22,6 +22,7 @@ type unit struct {
 	made     int                     // ids used by this try
 	seen     map[events.Stream]int64 // the version of each stream read
 	ids      map[string]string       // the answer
+	request  string                  // what is decided is this earlier request's; "" is the caller's
 }
 
 // gathered is what all tries of one command share.

@@ -13,9 +13,9 @@ import (
 // The commands of this file are the service's own: no op offers them.
 
 // TakeTurn gives the turn of the caller's workspace to whoever waits for it.
-// Transactions that nobody asked to apply are staged on the way; the first one
-// that is to be applied is judged, and begins or fails. What follows upon that
-// is another command's.
+// Transactions that nobody asked to apply are staged; if there are none, the
+// first is judged, and begins or fails by the request that asked for it. What
+// follows upon that is another command's: the line has moved.
 type TakeTurn struct{}
 
 // Name is the command's in the log of outcomes.
@@ -32,9 +32,12 @@ func (c TakeTurn) decide(ctx context.Context, u *unit) (out []events.Payload, er
 			return nil, err
 		}
 		does, wish := t.Turn(tree, u.now)
-		if wish != nil {
-			does, err = u.turn(ctx, t, *wish)
-			return append(out, does...), err
+		switch {
+		case wish != nil && len(out) > 0:
+			return out, nil
+		case wish != nil:
+			u.request = wish.Request
+			return u.turn(ctx, t, *wish)
 		}
 		// What follows is written by follow; here only the line moves on.
 		tree = tree.Evolve(events.WorkspaceTransactionUnqueued{Workspace: t.Workspace, Transaction: next})

@@ -173,11 +173,13 @@ func (w *workshop) turn() (out []events.Payload) {
 	for next := tree.Next(); next != ""; next = tree.Next() {
 		t := w.txs[next]
 		es, wish := t.Turn(tree, noon)
-		if wish != nil {
-			if w.passes() {
-				return append(out, t.Apply(events.TransactionApplyRequested{}, w.proposals[t.Proposal], *wish)...)
-			}
-			return append(out, t.Unmet(fault.Errorf(fault.Conflict, "gates_not_met", "no"))...)
+		switch {
+		case wish != nil && len(out) > 0:
+			return out
+		case wish != nil && w.passes():
+			return t.Apply(events.TransactionApplyRequested{}, w.proposals[t.Proposal], *wish)
+		case wish != nil:
+			return t.Unmet(fault.Errorf(fault.Conflict, "gates_not_met", "no"))
 		}
 		tree = tree.Evolve(events.WorkspaceTransactionUnqueued{Transaction: next})
 		out = append(out, es...)

@@ -117,7 +117,50 @@ func TestTurnJudged(t *testing.T) {
 	}
 }
 
-// TestStale: a revision that is attached while its transaction waits ends it.
+// TestTurnCorrelated: whatever becomes of a transaction whose turn comes, and
+// of those behind it, belongs to the request that asked for it.
+func TestTurnCorrelated(t *testing.T) {
+	files, patches := many(5)
+	b := setUp(t, files)
+	var p, tx []string
+	for _, patch := range patches {
+		p = append(p, b.ready(patch))
+	}
+	for i, proposal := range p {
+		by := b.as("ada")
+		by.Request = fmt.Sprint("request ", i)
+		if i == 2 { // nobody asks for it to be applied
+			tx = append(tx, b.must(by, commands.OpenTransaction{Proposal: proposal}).IDs["transaction"])
+			continue
+		}
+		tx = append(tx, b.must(by, commands.ApplyPatch{Proposal: proposal}).IDs["transaction"])
+	}
+	b.must(b.as("critic"), commands.CastVote{Proposal: p[1], Vote: "revise", Reason: "no"})
+	stop := b.run()
+	defer stop()
+	for i, want := range []string{0: domain.TxApplied, 1: domain.TxFailed, 3: domain.TxApplied, 4: domain.TxApplied} {
+		if want == "" {
+			continue
+		}
+		if got := b.ended(tx[i]); got.State != want {
+			t.Errorf("%d: %+v", i, got)
+		}
+		es, err := b.store.Stream(t.Context(), events.TransactionStream(tx[i]), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range es {
+			if e.Correlation != fmt.Sprint("request ", i) {
+				t.Errorf("%d: %T belongs to %q", i, e.Payload, e.Correlation)
+			}
+		}
+	}
+	if got, err := b.Transaction(t.Context(), tx[2]); err != nil || got.State != domain.TxStaged {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestStaleWhileWaiting: a revision that is attached while its transaction waits ends it.
 func TestStaleWhileWaiting(t *testing.T) {
 	files, patches := many(2)
 	b := setUp(t, files)
