@@ -10,15 +10,51 @@ import (
 // those it had. The patch applied to that older tree gives exactly the present
 // one, which is checked; where no such tree can be told from the patch, as when
 // a binary section has no reverse part, the error is a *Refusal.
+//
+// How many components are to be stripped is told by the tree before where the
+// patch does not say it, and that tree is not here: what more than one count
+// leads to is refused.
 func Undo(data []byte, o Options, after Tree) ([]Image, error) {
 	o.keepReverse = true
 	p, err := Parse(data, o)
-	if err == nil {
-		p, err = p.Resolve(after)
-	}
 	if err != nil {
 		return nil, err
 	}
+	if _, known := p.Level(); known {
+		return p.undo(after)
+	}
+	var found []Image
+	var first error
+	for _, level := range []int{1, 0} {
+		o.Strip = &level
+		images, err := undoAt(data, o, after)
+		refused, _ := errors.AsType[*Refusal](err)
+		switch {
+		case err != nil && refused == nil:
+			return nil, err
+		case err != nil && first == nil:
+			first = err
+		case err == nil && found != nil:
+			return nil, refuse(StripAmbiguous, p.sections[0].line, "", "with one component stripped from the names and with none, the patch can have led to this tree: say which")
+		case err == nil:
+			found = images
+		}
+	}
+	if found == nil {
+		return nil, first
+	}
+	return found, nil
+}
+
+func undoAt(data []byte, o Options, after Tree) ([]Image, error) {
+	p, err := Parse(data, o)
+	if err != nil {
+		return nil, err
+	}
+	return p.undo(after)
+}
+
+func (p *Patch) undo(after Tree) ([]Image, error) {
 	u := &undoer{p: p, after: after, was: map[string]Change{}}
 	for i, c := range p.sections {
 		if err := u.section(c, p.names[i][0], p.names[i][1]); err != nil {

@@ -101,3 +101,25 @@ func TestUndoRandom(t *testing.T) {
 		}
 	})
 }
+
+// TestUndoLevel: where the tree after does not tell how many components were
+// stripped, nothing is taken back by a guess.
+func TestUndoLevel(t *testing.T) {
+	gone := "diff --git deep/a/x deep/a/x\ndeleted file mode 100644\nindex 587be6b..0000000\n--- deep/a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+	_, err := undone(t, []byte(gone), patch.Options{}, probeTree("k=k;"))
+	var refusal *patch.Refusal
+	if !errors.As(err, &refusal) || refusal.Class != patch.StripAmbiguous {
+		t.Errorf("%v", err)
+	}
+	zero := 0
+	back, err := undone(t, []byte(gone), patch.Options{Strip: &zero}, probeTree("k=k;"))
+	if err != nil || !slices.Contains(back.Paths(), "deep/a/x") {
+		t.Errorf("%v", err)
+	}
+	change := "--- deep/k\n+++ deep/k\n@@ -1 +1 @@\n-k\n+K\n"
+	if back, err = undone(t, []byte(change), patch.Options{}, probeTree("deep/k=K;")); err != nil {
+		t.Errorf("only one level fits: %v", err)
+	} else if data, err := back.Read("deep/k"); err != nil || string(data) != "k\n" {
+		t.Errorf("%q %v", data, err)
+	}
+}
