@@ -44,6 +44,9 @@ type Config struct {
 	Now      func() time.Time
 	NewID    func() string // a new ULID
 	Patience time.Duration // how long a command may be decided again before it gives up; 0 is 10 s
+	// MaxWaiting is how many transactions may wait for their turn in one
+	// workspace; 0 is 1,000.
+	MaxWaiting int
 	// Operations names everything that can be asked: a token is narrowed to some
 	// of it, and to nothing that is not there.
 	Operations func() []string
@@ -76,6 +79,9 @@ type Handler struct {
 func New(c Config) *Handler {
 	if c.Patience == 0 {
 		c.Patience = 10 * time.Second
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = 1000
 	}
 	return &Handler{Config: c, cache: cache{limit: 4096, entries: map[events.Stream]folded{}}}
 }

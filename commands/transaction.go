@@ -75,7 +75,9 @@ func (u *unit) asker(reason string) domain.Asker {
 }
 
 func (u *unit) turns(ctx context.Context) (domain.Tree, error) {
-	return load[domain.Tree](ctx, u, events.TreeStream(u.caller.Workspace))
+	t, err := load[domain.Tree](ctx, u, events.TreeStream(u.caller.Workspace))
+	t.Room = u.h.MaxWaiting
+	return t, err
 }
 
 // follow adds what becomes of the workspace's turn by what happens to its

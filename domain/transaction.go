@@ -122,18 +122,21 @@ func (p Proposal) Open(id string, by Asker, tree Tree) ([]events.Payload, error)
 		return nil, p.busy()
 	}
 	r := p.Current()
-	t := Transaction{ID: id, Workspace: p.Workspace}
+	begins, err := Transaction{ID: id, Workspace: p.Workspace}.begin(by, tree)
+	if err != nil {
+		return nil, err
+	}
 	return append([]events.Payload{
 		events.TransactionOpened{Transaction: id, Workspace: p.Workspace, Proposal: p.ID, Revision: r.Number, PatchDigest: r.PatchDigest,
 			PathsDigest: r.Base.PathsDigest, Compensates: p.Compensates, By: by.ID, Before: r.Base.Paths},
 		events.ProposalTransactionOpened{Proposal: p.ID, Transaction: id, Revision: r.Number},
-	}, t.begin(by, tree)...), nil
+	}, begins...), nil
 }
 
 // begin stages t, or puts it in the line.
-func (t Transaction) begin(by Asker, tree Tree) []events.Payload {
+func (t Transaction) begin(by Asker, tree Tree) ([]events.Payload, error) {
 	if tree.Free(t.ID) {
-		return t.staged(by)
+		return t.staged(by), nil
 	}
 	return tree.queue(t)
 }
@@ -185,7 +188,11 @@ func (t Transaction) Ask(by Asker, tree Tree) (out []events.Payload, now bool, e
 		return nil, false, nil
 	}
 	wish := events.TransactionApplyQueued{Transaction: t.ID, By: by.ID, Reason: by.Reason, Request: by.Request}
-	return append([]events.Payload{wish}, tree.queue(t)...), false, nil
+	queued, err := tree.queue(t)
+	if err != nil {
+		return nil, false, err
+	}
+	return append([]events.Payload{wish}, queued...), false, nil
 }
 
 // Apply begins the next attempt of t, whose turn it is, on gates that all
@@ -243,10 +250,14 @@ func (t Transaction) Retry(by Asker, p Proposal, tree Tree) ([]events.Payload, e
 		return nil, p.stale(t.Revision).(*fault.Error).
 			Then("patch.apply", map[string]any{"proposal_id": p.ID}, "orchestrator", "apply the newest revision by a transaction of its own")
 	}
+	begins, err := t.begin(by, tree)
+	if err != nil {
+		return nil, err
+	}
 	return append([]events.Payload{
 		events.TransactionRetried{Transaction: t.ID, Proposal: p.ID, Revision: t.Revision, By: by.ID, Reason: by.Reason, Request: by.Request},
 		events.ProposalTransactionOpened{Proposal: p.ID, Transaction: t.ID, Revision: t.Revision},
-	}, t.begin(by, tree)...), nil
+	}, begins...), nil
 }
 
 // Cancel ends t for good, before it changes anything. Repeating it changes

@@ -107,6 +107,10 @@ func TestRetryRefused(t *testing.T) {
 			t.Errorf("%s: %v, %v", code, es, err)
 		}
 	}
+	full := Tree{Applying: []string{"TX-other"}, Waiting: []string{"TX-2"}, Room: 1}
+	if es, err := x.Retry(Asker{ID: "bob"}, p, full); len(es) > 0 || fault.CodeOf(err) != "queue_full" {
+		t.Errorf("%v, %v", es, err)
+	}
 	es, err := x.Retry(Asker{ID: "bob"}, p, Tree{Applying: []string{"TX-other"}})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"roundtable/events"
+	"roundtable/internal/fault"
 )
 
 // A Tree is who changes the files of one workspace, who waits to, and what was
@@ -20,6 +21,7 @@ type Tree struct {
 	Applying []string
 	Waiting  []string        // in their order
 	Left     map[string]Left // by path: what the last transaction there made of it, or what was found there since
+	Room     int             `json:"-"` // how many may wait: a setting of whoever asks, and no state; 0 is any number
 }
 
 // A Left is what a transaction made of a path.
@@ -112,12 +114,18 @@ func (t Tree) Behind(transaction string) string {
 	return ""
 }
 
-// queue puts a transaction at the end of the line, if it does not stand in it.
-func (t Tree) queue(x Transaction) []events.Payload {
-	if t.Waits(x.ID) {
-		return nil
+// queue puts a transaction at the end of the line, if it does not stand in it
+// and there is room.
+func (t Tree) queue(x Transaction) ([]events.Payload, error) {
+	switch {
+	case t.Waits(x.ID):
+		return nil, nil
+	case t.Room > 0 && len(t.Waiting) >= t.Room:
+		return nil, fault.Errorf(fault.Limit, "queue_full", "%d transactions wait for their turn in this workspace, and no more may; ask again when some have had it", len(t.Waiting)).
+			With("waiting", len(t.Waiting)).With("max_waiting", t.Room).
+			Then("transaction.list", map[string]any{"state": TxPending}, "you", "see which wait, and whether some are to be cancelled")
 	}
-	return []events.Payload{events.WorkspaceTransactionQueued{Workspace: x.Workspace, Transaction: x.ID, Behind: t.Behind(x.ID)}}
+	return []events.Payload{events.WorkspaceTransactionQueued{Workspace: x.Workspace, Transaction: x.ID, Behind: t.Behind(x.ID)}}, nil
 }
 
 // Adopt notes that a transaction is applying which began before turns were

@@ -15,6 +15,7 @@ import (
 	"roundtable/domain"
 	"roundtable/events"
 	"roundtable/events/eventlog"
+	"roundtable/internal/fault"
 )
 
 // many are n files of one line, and for each a patch that changes it.
@@ -157,6 +158,66 @@ func TestTurnCorrelated(t *testing.T) {
 	}
 	if got, err := b.Transaction(t.Context(), tx[2]); err != nil || got.State != domain.TxStaged {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestLineFull: where as many wait as may, whatever would wait too is refused
+// before anything is written; what waits keeps its place, and once there is
+// room the same call is taken.
+func TestLineFull(t *testing.T) {
+	files, patches := many(6)
+	b := setUp(t, files)
+	b.Handler.MaxWaiting = 2
+	var p []string
+	for _, patch := range patches {
+		p = append(p, b.ready(patch))
+	}
+	staged := b.must(b.as("ada"), commands.OpenTransaction{Proposal: p[4]}).IDs["transaction"]
+	cancelled := b.must(b.as("ada"), commands.OpenTransaction{Proposal: p[5]}).IDs["transaction"]
+	b.must(b.as("ada"), commands.CancelTransaction{Transaction: cancelled})
+	applying := b.must(b.as("ada"), commands.ApplyPatch{Proposal: p[0]}).IDs["transaction"]
+	var waiting []string
+	for _, proposal := range p[1:3] {
+		waiting = append(waiting, b.must(b.as("ada"), commands.ApplyPatch{Proposal: proposal}).IDs["transaction"])
+	}
+	by := b.as("ada")
+	full := map[string]func() error{
+		"open": func() error {
+			_, err := b.Do(t.Context(), b.as("ada"), commands.OpenTransaction{Proposal: p[3]})
+			return err
+		},
+		"patch": func() error { _, err := b.Do(t.Context(), by, commands.ApplyPatch{Proposal: p[3]}); return err },
+		"apply": func() error {
+			_, err := b.Do(t.Context(), b.as("ada"), commands.ApplyTransaction{Transaction: staged})
+			return err
+		},
+	}
+	head, _, err := b.store.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range full {
+		f, ok := errors.AsType[*fault.Error](call())
+		if !ok || f.Code != "queue_full" || f.Kind != fault.Limit || f.Context["max_waiting"] != 2 || len(f.Next) == 0 {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if now, _, err := b.store.Head(t.Context()); err != nil || now != head {
+		t.Errorf("%d events were written, %v", now-head, err)
+	}
+	b.must(b.as("ada"), commands.ApplyPatch{Proposal: p[1]}) // it waits already
+	if tree, err := b.Tree(t.Context(), b.ws); err != nil || !slices.Equal(tree.Waiting, waiting) {
+		t.Errorf("%+v, %v", tree, err)
+	}
+	stop := b.run()
+	defer stop()
+	for _, tx := range append(waiting, applying) {
+		if got := b.ended(tx); got.State != domain.TxApplied {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := b.ended(b.must(by, commands.ApplyPatch{Proposal: p[3]}).IDs["transaction"]); got.State != domain.TxApplied {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,4 +80,39 @@ func (s *site) locked(t *testing.T) (opens func()) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestServedLineFull: as many transactions wait as the setting says. One more
+// is told so and leaves nothing in the history, and the same call under the
+// same key is taken once there is room.
+func TestServedLineFull(t *testing.T) {
+	t.Parallel()
+	s := found(t, func(root string) { write(t, root, "a.txt", "a\n", 0o644) })
+	v := serving(t, s.data, "ROUNDTABLE_MAX_WAITING=1")
+	s.people(t, v.at, "coder")
+	var paths []string
+	for i := range 3 {
+		paths = append(paths, s.here("/proposals/"+s.appliable(t, v.at, makesFile(fmt.Sprintf("f%d.txt", i)))+"/apply"))
+	}
+	opens := s.locked(t)
+	for _, p := range paths[:2] {
+		s.must(t, v.at, "ada", "POST", p, args{"wait_seconds": 0})
+	}
+	at, key := s.head(t, v.at), ulid.Make().String()
+	_, err := s.do(t, v.at, "ada", "POST", paths[2], key, args{})
+	if p, ok := errors.AsType[*problem](err); !ok || p.Status != 429 || p.Code != "queue_full" || s.head(t, v.at) != at {
+		t.Errorf("%v", err)
+	}
+	opens()
+	for _, p := range paths[:2] {
+		if out := s.must(t, v.at, "ada", "POST", p, args{"wait_seconds": 60}); text(out, "transaction", "state") != "applied" {
+			t.Errorf("%v", out)
+		}
+	}
+	if out, err := s.do(t, v.at, "ada", "POST", paths[2], key, args{"wait_seconds": 60}); err != nil || text(out, "transaction", "state") != "applied" {
+		t.Errorf("%v, %v", out, err)
+	}
+	s.idle(t)
+	v.stop(t)
+	s.sound(t)
 }

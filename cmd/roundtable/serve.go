@@ -37,6 +37,7 @@ type serveFlags struct {
 	AllowUnsandboxed bool          `help:"Run tests also where the machine cannot isolate them in namespaces."`
 	TestSlots        int           `help:"Tests that run at once." default:"2"`
 	ApplySlots       int           `help:"Workspaces in which a transaction is applied at once; in one workspace it is one at a time." default:"4"`
+	MaxWaiting       int           `help:"Transactions that may wait for their turn in one workspace." default:"1000"`
 	Rate             int           `help:"Requests of each principal a second; 0 is no limit." default:"200"`
 	Burst            int           `help:"Requests of each principal at once beyond the rate." default:"400"`
 	MaxBody          int64         `help:"Bytes of a JSON body or an MCP message." default:"10485760"`
@@ -105,6 +106,7 @@ func serve(ctx context.Context, data string, f serveFlags, t terminal) (err erro
 	if b, err := a.begun(ctx); err != nil || !b.over {
 		return errors.Join(err, fault.Errorf(fault.Conflict, "init_unfinished", "nobody has a credential for %s: run `roundtable init DIR --data %s`, which goes on where it was cut short", data, data))
 	}
+	a.handler.MaxWaiting = f.MaxWaiting
 	if err := a.signing(); err != nil {
 		return err
 	}
@@ -142,6 +144,9 @@ func (f serveFlags) check() error {
 	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
 	if !loopback && f.TLSCert == "" && !f.Insecure {
 		return fault.Errorf(fault.Invalid, "insecure_address", "--addr %s is reachable from elsewhere: give --tls-cert and --tls-key, or say --insecure", f.Addr)
+	}
+	if f.MaxWaiting < 1 {
+		return fault.Errorf(fault.Invalid, "invalid_flag", "--max-waiting %d: at least 1 must be able to wait", f.MaxWaiting)
 	}
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		return fault.Errorf(fault.Invalid, "invalid_flag", "--tls-cert and --tls-key go together")
