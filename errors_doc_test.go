@@ -368,7 +368,8 @@ func writeCodes(path string, rows map[string][2]string) error {
 Every refusal and failure has a code. Over HTTP it stands in a problem (RFC 9457) whose status follows from the
 kind; over MCP in the object after the sentence of a result with isError, and in its _meta; the command line prints it
 and exits by the kind, or with 4 after ` + "`unknown_outcome`" + `: then the call may have been done, and is done once if it is sent
-again under its key. Programs should act on the code, and on the kind where they do not know the code.
+again under its key. A command line that answers what it was asked and still falls short of it (an apply that failed) prints the
+answer, and then such a problem by which it exits. Programs should act on the code, and on the kind where they do not know the code.
 
 | kind | HTTP | exit code | same call again |
 |---|---|---|---|

@@ -77,7 +77,7 @@ func (h *Handler) proposalOps() []op.Op {
 			Doc: "Take your proposal back and release its claims."}),
 		question(h, op.Op{Name: "proposal.explain", Route: "GET " + p + "/gates", Tool: true,
 			Doc: "Say which gates stand between a proposal and its application, and which calls would open them."}, h.explain),
-		question(h, op.Op{Name: "patch.validate", Route: "GET " + p + "/checks", Tool: true,
+		question(h, op.Op{Name: "patch.validate", Route: "GET " + p + "/checks", Tool: true, Shortfall: notValid,
 			Doc: "Run every check on a proposal's newest revision without changing anything."}, h.validate),
 		command[RejectPatch, wire.Proposal](h, "proposal", op.Op{Route: "POST " + p + "/reject", Tool: true, May: by(auth.Reviewer, auth.Security, auth.Operator, auth.Admin),
 			Doc: "Turn a proposal down for good, with a reason."}),
@@ -172,6 +172,7 @@ const (
 // applying makes an op of a command after which the transaction's end is
 // waited for. When the time is over the answer says how far it is.
 func applying[C Command](h *Handler, wait func(C) *int, o op.Op) op.Op {
+	o.Shortfall = notApplied
 	return commanding(h, "transaction", o, op.OneOf[wire.Transaction]("transaction", nil), func(ctx context.Context, c op.Call, cmd C, r Result) (op.Answer, error) {
 		return h.awaited(ctx, c, wait(cmd), r, domain.Transaction.Done)
 	})
@@ -198,6 +199,7 @@ func (h *Handler) awaited(ctx context.Context, c op.Call, wait *int, r Result, o
 
 // validating answers the checks beside the transaction.
 func validating(h *Handler, o op.Op) op.Op {
+	o.Shortfall = notValid
 	out := op.OneOf[wire.Transaction]("transaction", map[string]*jsonschema.Schema{
 		"checks": op.SchemaOf[[]wire.Check](), "valid": {Type: "boolean"}, "appliable": {Type: "boolean"}})
 	return commanding(h, "transaction", o, out, func(ctx context.Context, c op.Call, _ ValidateTransaction, r Result) (op.Answer, error) {

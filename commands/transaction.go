@@ -245,7 +245,7 @@ func unmet(p domain.Proposal, gates []domain.Gate) error {
 			continue
 		}
 		names = append(names, g.Gate+" "+g.Status+" ("+strings.Join(g.Because, "; ")+")")
-		f.Next = append(f.Next, g.Next...)
+		f.Next = fault.Steps(f.Next, g.Next)
 	}
 	f.Detail = p.ID + " cannot be applied yet: " + strings.Join(names, ", ")
 	return f.With("gates", wireGates(gates, p.Current().PatchDigest)).With("applied", "no")

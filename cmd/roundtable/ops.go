@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 
 	"roundtable/commands"
 	"roundtable/events/eventlog"
 	"roundtable/internal/auth"
+	"roundtable/internal/fault"
 	"roundtable/internal/op"
 	"roundtable/projections"
 )
@@ -34,10 +36,22 @@ func verified(r eventlog.Report) Verified {
 
 func verifyOp(store eventlog.Store) op.Op {
 	may := op.May{Roles: []auth.Role{auth.Auditor, auth.Admin}, Everywhere: true}
-	return op.Of(op.Op{Name: "log.verify", Route: "GET /api/v1/events/verify", May: may,
+	return op.Of(op.Op{Name: "log.verify", Route: "GET /api/v1/events/verify", May: may, Shortfall: notVerified,
 		Doc: "Read the whole history and check its chain; the first position that is wrong is named."},
 		func(ctx context.Context, _ op.Call, _ struct{}) (Verified, error) {
 			r, err := eventlog.Verify(ctx, eventlog.Records(ctx, store, 0, 0), eventlog.Point{})
 			return verified(r), err
 		})
+}
+
+// notVerified is the shortfall of a verification: the history is wrong.
+func notVerified(answer []byte) *fault.Error {
+	var v Verified
+	if err := json.Unmarshal(answer, &v); err != nil {
+		return fault.Errorf(fault.Unavailable, "unknown_outcome", "the answer cannot be read: %v", err)
+	}
+	if v.OK {
+		return nil
+	}
+	return fault.Errorf(fault.Conflict, "history_wrong", "position %d is wrong (%s): %s", v.FirstBad, v.Reason, v.Detail)
 }

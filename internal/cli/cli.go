@@ -115,10 +115,22 @@ func (env Env) run(ctx context.Context) int {
 	if err != nil {
 		return env.fail(ctx, c, in, err)
 	}
-	if in.out != "" {
-		return env.save(c, in, out)
+	if in.out == "" {
+		env.print(in, out)
+	} else if code := env.save(c, in, out); code != Done {
+		return code
 	}
-	env.print(in, out)
+	return env.outcome(ctx, c, in, out)
+}
+
+// outcome says of an answer that was given whether what was asked for came
+// true, and if not, why.
+func (env Env) outcome(ctx context.Context, c command, in input, out any) int {
+	if raw, ok := out.(json.RawMessage); ok && c.o.Shortfall != nil {
+		if f := c.o.Shortfall(raw); f != nil {
+			return env.fail(ctx, c, in, f)
+		}
+	}
 	return Done
 }
 
@@ -302,28 +314,7 @@ func (env Env) explain(c command, f *fault.Error) {
 	if key, ok := f.Context["idempotency_key"].(string); ok && f.Code == "unknown_outcome" {
 		fmt.Fprintf(w, "  ask again with: --key %s\n", quote(key))
 	}
-	for _, s := range f.Next {
+	for _, s := range fault.Steps(nil, f.Next) {
 		fmt.Fprintf(w, "  try: %s\n", env.step(s))
 	}
-}
-
-// step writes a step as a command, or in words where there is none.
-func (env Env) step(s fault.Step) string {
-	text := plain(s.Op)
-	for _, o := range env.Ops {
-		if o.Name == s.Op {
-			text = "roundtable " + commandOf(o).words() + flags(o, s.Args)
-		}
-	}
-	var notes []string
-	if s.Who != "" {
-		notes = append(notes, "by: "+s.Who)
-	}
-	if s.Why != "" {
-		notes = append(notes, s.Why)
-	}
-	if len(notes) > 0 {
-		text += "   # " + plain(strings.Join(notes, "; "))
-	}
-	return text
 }

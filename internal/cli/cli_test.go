@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ type desk struct {
 	several  bool
 	stdin    string
 	terminal bool
+	real     bool // the ops are the product's
 	files    map[string]string
 	out      strings.Builder
 	err      strings.Builder
@@ -115,8 +117,16 @@ func (d *desk) run(args ...string) int {
 	if d.answer == nil {
 		d.answer = map[string]any{"proposal": map[string]any{"proposal_id": "P-1"}, "position": 7}
 	}
+	ops := d.ops()
+	if d.real {
+		ops = append(realOps(), ops[len(ops)-1]) // and the only workspace
+		for i := range ops[:len(ops)-1] {
+			ops[i].Run = func(context.Context, op.Call, []byte) (any, error) { return d.answer, d.fail }
+		}
+		ops = slices.DeleteFunc(ops, func(o op.Op) bool { return o.Name == "workspace.list" && o.Doc != "List workspaces." })
+	}
 	return cli.Run(context.Background(), cli.Env{
-		Ops: d.ops(), Args: args, Call: me, Stdin: strings.NewReader(d.stdin), Stdout: &d.out, Stderr: &d.err,
+		Ops: ops, Args: args, Call: me, Stdin: strings.NewReader(d.stdin), Stdout: &d.out, Stderr: &d.err,
 		Terminal: d.terminal, NewKey: func() string { return "fresh" },
 		ReadFile: func(path string) ([]byte, error) {
 			if s, ok := d.files[path]; ok {

@@ -66,6 +66,9 @@ func (env Env) verbHelp(w io.Writer, c command) {
 		fmt.Fprintf(w, "\nThe operation is %s; roundtable %s is the same command.\n", o.Name, name)
 	}
 	fmt.Fprintln(w, "\nExit codes: 0 done, 1 refused or failed, 2 usage, 3 not reachable or not allowed, 4 unknown outcome.")
+	if o.Shortfall != nil {
+		fmt.Fprintln(w, "They follow what the answer says: it is printed, and what fell short is on standard error.")
+	}
 }
 
 // examples show what cannot be seen from the flags.

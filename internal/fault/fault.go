@@ -9,6 +9,8 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 )
 
 // A Kind is the class of an error: all that a transport may act on.
@@ -80,6 +82,17 @@ func (e *Error) Then(op string, args map[string]any, who, why string) *Error {
 	}
 	e.Next = append(e.Next, Step{Op: op, Args: args, Who: who, Why: why})
 	return e
+}
+
+// Steps returns steps with more behind them; a call that is there already is
+// not named again.
+func Steps(steps, more []Step) []Step {
+	for _, s := range more {
+		if !slices.ContainsFunc(steps, func(o Step) bool { return o.Op == s.Op && reflect.DeepEqual(o.Args, s.Args) }) {
+			steps = append(steps, s)
+		}
+	}
+	return steps
 }
 
 // At returns e with one more wrong field. It changes e, which the caller has

@@ -62,6 +62,13 @@ type Op struct {
 	In     *jsonschema.Schema
 	Out    *jsonschema.Schema
 	Run    func(ctx context.Context, c Call, in []byte) (any, error)
+
+	// Shortfall says why what was asked for has not come true though it was
+	// answered: an apply that failed, a history that does not verify. A
+	// program that ends with an exit code ends with that of the fault. It is
+	// nil of an op whose answer always means that it is done, and so is what
+	// it returns of such an answer.
+	Shortfall func(answer []byte) *fault.Error
 }
 
 // Writes reports whether o takes an idempotency key.
