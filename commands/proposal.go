@@ -152,6 +152,9 @@ func (c AttachPatch) decide(ctx context.Context, u *unit) ([]events.Payload, err
 		return nil, err
 	}
 	mine := events.ProposalRevisionAttached{AttachedBy: u.caller.Who.ID}
+	if c.Rebase {
+		mine.RebasedFrom = p.Current().Number
+	}
 	open, err := u.opened(ctx, p)
 	if err != nil {
 		return nil, err

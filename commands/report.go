@@ -34,11 +34,9 @@ func (c RecordApplied) decide(ctx context.Context, u *unit) ([]events.Payload, e
 	if err != nil {
 		return nil, err
 	}
-	var of domain.Transaction
-	if t.Compensates != "" {
-		if of, err = load[domain.Transaction](ctx, u, events.TransactionStream(t.Compensates)); err != nil {
-			return nil, err
-		}
+	of, err := u.behind(ctx, t)
+	if err != nil {
+		return nil, err
 	}
 	c.Proposal = t.Proposal
 	out := t.RecordApplied(c.TransactionApplied, c.Phases, p, claims, of)
@@ -46,6 +44,17 @@ func (c RecordApplied) decide(ctx context.Context, u *unit) ([]events.Payload, e
 		out = append(out, claims.Overtaken(events.ClaimBecameStale{Workspace: t.Workspace, Cause: "transaction", Transaction: t.ID}, left(c.Files), p.Authors(), u.now)...)
 	}
 	return out, nil
+}
+
+// behind lists what t takes back, what that had taken back, and so on.
+func (u *unit) behind(ctx context.Context, t domain.Transaction) (of []domain.Transaction, err error) {
+	for t.Compensates != "" {
+		if t, err = load[domain.Transaction](ctx, u, events.TransactionStream(t.Compensates)); err != nil {
+			return nil, err
+		}
+		of = append(of, t)
+	}
+	return of, nil
 }
 
 // left lists what a transaction made of its paths.

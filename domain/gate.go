@@ -99,6 +99,9 @@ func patchGate(f Facts) Gate {
 }
 
 func attach(p Proposal, why string) fault.Step {
+	if p.Compensates != "" { // it takes no patch of anybody's
+		return fault.Step{Op: "proposal.withdraw", Args: map[string]any{"proposal_id": p.ID}, Who: p.Author, Why: "ask transaction.compensate for " + p.Compensates + " again then"}
+	}
 	return fault.Step{Op: "proposal.attach_patch", Args: map[string]any{"proposal_id": p.ID, "expected_revision": p.Current().Number}, Who: p.Author, Why: why}
 }
 

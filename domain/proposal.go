@@ -150,6 +150,9 @@ func (p Proposal) Attach(e events.ProposalRevisionAttached, expected int, open T
 		return nil, fault.Errorf(fault.Conflict, "stale_revision", "expected_revision is %d and the newest revision is %d", expected, n).
 			With("revision", n).Then("proposal.get", map[string]any{"proposal_id": p.ID}, "you", "read the newest revision, then attach on top of it")
 	}
+	if err := p.exact(e); err != nil {
+		return nil, err
+	}
 	e.Proposal, e.Number, e.Risk = p.ID, p.Current().Number+1, HigherRisk(p.Risk, e.Risk)
 	return append(freed, e), nil
 }

@@ -51,9 +51,8 @@ func (r Rebase) Sentence() string {
 func (r Rebase) step(p Proposal) fault.Step {
 	switch r.Outcome {
 	case CleanRebase:
-		s := attach(p, "attach the merged revision as it is; proposal.patch_rebase shows it first")
-		s.Args["rebase"] = true
-		return s
+		return fault.Step{Op: "proposal.attach_patch", Args: map[string]any{"proposal_id": p.ID, "expected_revision": p.Current().Number, "rebase": true}, Who: p.Author,
+			Why: "attach the merged revision as it is; proposal.patch_rebase shows it first"}
 	case AlreadyThere:
 		return fault.Step{Op: "proposal.withdraw", Args: map[string]any{"proposal_id": p.ID}, Who: p.Author, Why: "nothing is left to apply"}
 	}

@@ -79,6 +79,8 @@ func (t Transaction) Evolve(e events.Payload) Transaction {
 		t.Resolving, t.Unresolved = events.TransactionResolveRequested{}, e
 	case events.TransactionCompensated:
 		t.CompensatedBy = e.By
+	case events.TransactionRestored:
+		t.CompensatedBy = ""
 	case events.TransactionCompensationProposed:
 		t.Compensation = e.Proposal
 	default:
@@ -122,13 +124,14 @@ func (p Proposal) Open(id string, by Asker, tree Tree) ([]events.Payload, error)
 		return nil, p.busy()
 	}
 	r := p.Current()
-	begins, err := Transaction{ID: id, Workspace: p.Workspace}.begin(by, tree)
+	opened := events.TransactionOpened{Transaction: id, Workspace: p.Workspace, Proposal: p.ID, Revision: r.Number, PatchDigest: r.PatchDigest,
+		PathsDigest: r.Base.PathsDigest, Compensates: p.Compensates, By: by.ID, Before: r.Base.Paths}
+	begins, err := Transaction{}.Evolve(opened).begin(by, tree)
 	if err != nil {
 		return nil, err
 	}
 	return append([]events.Payload{
-		events.TransactionOpened{Transaction: id, Workspace: p.Workspace, Proposal: p.ID, Revision: r.Number, PatchDigest: r.PatchDigest,
-			PathsDigest: r.Base.PathsDigest, Compensates: p.Compensates, By: by.ID, Before: r.Base.Paths},
+		opened,
 		events.ProposalTransactionOpened{Proposal: p.ID, Transaction: id, Revision: r.Number},
 	}, begins...), nil
 }
@@ -303,16 +306,13 @@ func (t Transaction) RecordResolved(e events.Payload) []events.Payload {
 	return []events.Payload{e}
 }
 
-// RecordApplied takes the word that the repository holds the change; of, if
-// it has an ID, is the transaction that t takes back.
-func (t Transaction) RecordApplied(e events.TransactionApplied, phases []events.TransactionPhaseCompleted, p Proposal, c Claims, of Transaction) []events.Payload {
+// RecordApplied takes the word that the repository holds the change; of is
+// what t takes back: see TakenBack.
+func (t Transaction) RecordApplied(e events.TransactionApplied, phases []events.TransactionPhaseCompleted, p Proposal, c Claims, of []Transaction) []events.Payload {
 	if t.State != TxApplying || e.Attempt != t.Attempt {
 		return nil
 	}
-	out := append(payloads(phases), e)
-	if of.ID != "" && of.CompensatedBy == "" {
-		out = append(out, events.TransactionCompensated{Transaction: of.ID, By: t.ID})
-	}
+	out := append(append(payloads(phases), e), t.TakenBack(of)...)
 	return append(out, p.end(c, "proposal_accepted", events.ProposalAccepted{Proposal: p.ID, Transaction: t.ID, Revision: t.Revision})...)
 }
 
@@ -330,17 +330,6 @@ func payloads(phases []events.TransactionPhaseCompleted) []events.Payload {
 		out = append(out, p)
 	}
 	return out
-}
-
-// Compensate checks that t can be taken back.
-func (t Transaction) Compensate() error {
-	switch {
-	case t.State != TxApplied:
-		return t.illegal("transaction.compensate")
-	case t.CompensatedBy != "":
-		return fault.Errorf(fault.Conflict, "already_compensated", "%s was taken back by %s", t.ID, t.CompensatedBy).With("compensated_by", t.CompensatedBy)
-	}
-	return nil
 }
 
 // allowedTx lists what may be asked of a transaction in a state.

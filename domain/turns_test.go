@@ -158,7 +158,7 @@ func (w *workshop) end() []events.Payload {
 		switch {
 		case t.State != TxApplying:
 		case w.passes():
-			return t.RecordApplied(events.TransactionApplied{Transaction: t.ID, Attempt: t.Attempt, Files: []events.ChangedPath{{Path: "a", After: events.PathState{Path: "a"}}}}, nil, w.proposals[t.Proposal], Claims{}, Transaction{})
+			return t.RecordApplied(events.TransactionApplied{Transaction: t.ID, Attempt: t.Attempt, Files: []events.ChangedPath{{Path: "a", After: events.PathState{Path: "a"}}}}, nil, w.proposals[t.Proposal], Claims{}, nil)
 		default:
 			code := rapid.SampledFrom([]string{"state.stale", NeedsAttention}).Draw(w.T, "code")
 			return t.RecordFailed(events.TransactionFailed{Transaction: t.ID, Proposal: t.Proposal, Attempt: t.Attempt, Code: code}, nil)

@@ -116,6 +116,13 @@ type TransactionCompensated struct {
 	By          string `json:"compensated_by"` // that transaction's id
 }
 
+// TransactionRestored means: what had taken this transaction back was itself
+// taken back, so that the change is there again.
+type TransactionRestored struct {
+	Transaction string `json:"transaction_id"`
+	By          string `json:"restored_by"` // the transaction that did it
+}
+
 // TransactionCompensationProposed means: a proposal that takes this
 // transaction back was made.
 type TransactionCompensationProposed struct {
@@ -196,6 +203,7 @@ func (e TransactionPhaseCompleted) Stream() Stream { return TransactionStream(e.
 func (e TransactionApplied) Stream() Stream        { return TransactionStream(e.Transaction) }
 func (e TransactionFailed) Stream() Stream         { return TransactionStream(e.Transaction) }
 func (e TransactionCompensated) Stream() Stream    { return TransactionStream(e.Transaction) }
+func (e TransactionRestored) Stream() Stream       { return TransactionStream(e.Transaction) }
 func (e TransactionCompensationProposed) Stream() Stream {
 	return TransactionStream(e.Transaction)
 }

@@ -58,6 +58,7 @@ var types = index(
 	of[TransactionResolveRequested]("transaction.resolve_requested"),
 	of[TransactionResolved]("transaction.resolved"),
 	of[TransactionResolveFailed]("transaction.resolve_failed"),
+	of[TransactionRestored]("transaction.restored"),
 	of[TransactionCompensationProposed]("transaction.compensation_proposed"),
 	of[TestRunRequested]("test_run.requested"),
 	of[TestRunStarted]("test_run.started"),

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"roundtable/commands"
+	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 	"roundtable/internal/wire"
 )
@@ -214,4 +215,48 @@ func TestTakingBackRefused(t *testing.T) {
 	}
 	b.refusedBack(tx, "state.artifact_missing")
 	b.file("a.txt", "one\n2\nthree\n")
+}
+
+// TestTakenBackAndAgain: of a transaction whose compensation was taken back
+// the change is there, and it can be taken back anew, any number of times.
+func TestTakenBackAndAgain(t *testing.T) {
+	b := setUp(t, files)
+	b.join("bob", "human", "", "operator")
+	stop := b.run()
+	defer stop()
+	by := func(tx, want string) {
+		t.Helper()
+		if got, err := b.Transaction(t.Context(), tx); err != nil || got.CompensatedBy != want {
+			t.Errorf("%s: %q, %v, want %q", tx, got.CompensatedBy, err, want)
+		}
+	}
+	was := b.lies()
+	tx := b.applied(first)
+	is := b.lies()
+	chain := []string{tx}
+	for i := range 3 {
+		back, _ := b.takenBack(chain[len(chain)-1])
+		if want := []string{was, is}[i%2]; b.lies() != want {
+			t.Errorf("%d: %s", i, b.lies())
+		}
+		chain = append(chain, back)
+	}
+	by(tx, chain[1])
+	by(chain[1], "")
+	by(chain[2], chain[3])
+	b.refusedBack(tx, "already_compensated")
+	b.takenBack(chain[3])
+	by(tx, "")
+	by(chain[1], chain[2])
+	anew, _ := b.takenBack(tx)
+	by(tx, anew)
+	if b.lies() != was {
+		t.Error(b.lies())
+	}
+
+	p := b.must(b.as("ada"), commands.Compensate{Transaction: anew}).IDs["proposal"]
+	_, err := b.Do(t.Context(), b.as("ada"), commands.AttachPatch{Proposal: p, Expected: 1, PatchInput: commands.PatchInput{Patch: first}})
+	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != "compensation_is_exact" {
+		t.Errorf("a patch of the author's: %v", err)
+	}
 }

@@ -228,7 +228,7 @@ func (w *world) open() []events.Payload {
 func (w *world) transact() []events.Payload {
 	x := pick(w, w.transactions)
 	attempt, p := rapid.IntRange(1, 3).Draw(w.t, "attempt"), x.proposal
-	switch w.word("queue", "wish", "retry", "cancel", "resolve", "stage", "apply", "phase", "applied", "failed", "compensated", "proposed") {
+	switch w.word("queue", "wish", "retry", "cancel", "resolve", "stage", "apply", "phase", "applied", "failed", "compensated", "restored", "proposed") {
 	case "queue":
 		return []events.Payload{events.WorkspaceTransactionQueued{Workspace: p.workspace, Transaction: x.id, Behind: pick(w, w.transactions).id}}
 	case "wish":
@@ -254,6 +254,8 @@ func (w *world) transact() []events.Payload {
 	case "failed":
 		return []events.Payload{events.TransactionFailed{Transaction: x.id, Proposal: p.id, Attempt: attempt, Code: w.word("conflict", "state.needs_attention"), Detail: w.text(), Paths: w.words()},
 			events.ProposalTransactionFailed{Proposal: p.id, Transaction: x.id, Code: "conflict"}}
+	case "restored":
+		return []events.Payload{events.TransactionRestored{Transaction: x.id, By: pick(w, w.transactions).id}}
 	case "compensated":
 		return []events.Payload{events.TransactionCompensated{Transaction: x.id, By: pick(w, w.transactions).id}}
 	}

@@ -43,6 +43,9 @@ var transactions = Projector{
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionCompensated) error {
 			return r.set(ctx, `UPDATE transactions SET compensated_by = ?, updated_at = ? WHERE id = ?`, p.By, nanos(e.Time), p.Transaction)
 		}),
+		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionRestored) error {
+			return r.set(ctx, `UPDATE transactions SET compensated_by = '', updated_at = ? WHERE id = ?`, nanos(e.Time), p.Transaction)
+		}),
 	),
 }
 
