@@ -118,7 +118,11 @@ func (o *txRepository) look(ctx context.Context, dir string, r attest.Receipt) (
 	for _, f := range r.Files {
 		states[f.Path] = patch.State{Kind: patch.Kind(f.After.Kind), Mode: f.After.Mode, SHA256: f.After.SHA256, Size: f.After.Size}
 	}
-	changed, err := space.Changed(ctx, states)
+	differs := space.Changed
+	if r.Commit != nil {
+		differs = space.ChangedFromKept
+	}
+	changed, err := differs(ctx, states)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,11 @@ func (w *Workspace) attributes(ctx context.Context, paths []string) (map[string]
 	if w.Commits() {
 		return w.committedAttributes(ctx, paths)
 	}
+	return w.attributesHere(ctx, paths)
+}
+
+// attributesHere is attributes by the files of the work tree.
+func (w *Workspace) attributesHere(ctx context.Context, paths []string) (map[string]attrs, error) {
 	s, err := w.attrSources(ctx)
 	if err != nil {
 		return nil, err

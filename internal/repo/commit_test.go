@@ -264,28 +264,64 @@ func TestCommitRunsNothing(t *testing.T) {
 	}
 }
 
-// Git keeps LF of what the work tree has with CR LF.
+// Changes are in the bytes that the branch has; the work tree gets what a
+// checkout writes of them, also where a person's file had other line ends.
 func TestCommitLineEnds(t *testing.T) {
-	root := gitRepo(t, map[string]spec{".gitattributes": "100644 *.crlf eol=crlf\n", "a.crlf": "100644 a\r\n", "a.raw": "100644 a\r\n"})
+	for _, lies := range []spec{"100644 a\r\nb\r\n", "100644 a\nb\n", "100644 a\r\nb\n"} {
+		root := gitRepo(t, map[string]spec{".gitattributes": "100644 *.crlf text eol=crlf\n", "a.crlf": lies, "a.raw": "100644 a\r\n", "gone.crlf": lies})
+		w := open(t, root, repo.Options{Commit: true})
+		must(t, w.InitExclude(ctx(t)))
+		changes := []patch.Change{change("a.crlf", "100644 a\nb\n", "100755 c\n"), change("a.raw", "100644 a\r\n", "100644 b\r\n"),
+			change("new.crlf", "", "100644 n\n"), change("gone.crlf", "100644 a\nb\n", "")}
+		clone := filepath.Join(t.TempDir(), "clone")
+		git(t, root, "clone", "-q", root, clone)
+		r, err := w.Apply(ctx(t), "TX-1", 1, commits(changes...))
+		must(t, err)
+		report := func() {
+			t.Helper()
+			if s, err := w.State(ctx(t), "TX-1", 1, r.Before, r.After); err != nil || s.Repository != "after" {
+				t.Errorf("state %+v, %v", s, err)
+			}
+		}
+		report()
+		must(t, w.Finish(ctx(t), "TX-1", 1))
+		report()
+		for _, c := range changes {
+			if r.Before[c.Path] != c.Before || r.After[c.Path] != c.After {
+				t.Errorf("the receipt has %s as %v and %v", c.Path, r.Before[c.Path], r.After[c.Path])
+			}
+		}
+		git(t, clone, "pull", "-q")
+		for path, want := range map[string]string{"a.crlf": "c", "a.raw": "b\r", "new.crlf": "n"} {
+			if got := git(t, root, "cat-file", "blob", "HEAD:"+path); got != want {
+				t.Errorf("%s is kept as %q", path, got)
+			}
+			theirs, err := os.ReadFile(filepath.Join(clone, path))
+			must(t, err)
+			if b, err := os.ReadFile(filepath.Join(root, path)); err != nil || string(b) != string(theirs) {
+				t.Errorf("%s lies as %q, %v; git writes %q", path, b, err, theirs)
+			}
+		}
+		if got := git(t, root, "status", "--porcelain"); got != "" {
+			t.Errorf("status %s", got)
+		}
+		nothingLeft(t, root)
+	}
+}
+
+// Where the attributes on disk are others than the branch's, nobody can say
+// what a checkout would write.
+func TestCommitOtherAttributes(t *testing.T) {
+	root := gitRepo(t, map[string]spec{"d/a.txt": "100644 a\n", "b.txt": "100644 b\n"})
+	write(t, root, "d/.gitattributes", "100644 * text eol=crlf\n")
 	w := open(t, root, repo.Options{Commit: true})
 	must(t, w.InitExclude(ctx(t)))
-	if got := git(t, root, "cat-file", "blob", "HEAD:a.crlf"); got != "a" {
-		t.Fatalf("%q", got)
+	_, err := w.Apply(ctx(t), "TX-1", 1, commits(change("d/a.txt", "100644 a\n", "100644 A\n")))
+	if fault.CodeOf(err) != "state.dirty" || !strings.Contains(err.Error(), ".gitattributes") {
+		t.Errorf("%v", err)
 	}
-	_, err := w.Apply(ctx(t), "TX-1", 1, commits(change("a.crlf", "100644 a\r\n", "100644 b\r\n"), change("a.raw", "100644 a\r\n", "100644 b\r\n")))
+	_, err = w.Apply(ctx(t), "TX-2", 1, commits(change("b.txt", "100644 b\n", "100644 B\n")))
 	must(t, err)
-	must(t, w.Finish(ctx(t), "TX-1", 1))
-	for path, want := range map[string]string{"a.crlf": "b", "a.raw": "b\r"} {
-		if got := git(t, root, "cat-file", "blob", "HEAD:"+path); got != want {
-			t.Errorf("%s is kept as %q", path, got)
-		}
-		if b, err := os.ReadFile(filepath.Join(root, path)); err != nil || string(b) != "b\r\n" {
-			t.Errorf("%s lies as %q, %v", path, b, err)
-		}
-	}
-	if got := git(t, root, "status", "--porcelain"); got != "" {
-		t.Errorf("status %s", got)
-	}
 }
 
 // The branch's tree reads as git says it is.

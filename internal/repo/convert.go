@@ -221,8 +221,12 @@ func (w *Workspace) keptLineEnds(ctx context.Context, paths []string) (map[strin
 }
 
 // asKept returns the changes with the bytes that git would keep of them: where
-// attributes give the work tree CR LF, the repository has LF.
+// attributes give the work tree CR LF, the repository has LF. Where changes are
+// committed they are in those bytes already.
 func (w *Workspace) asKept(ctx context.Context, changes []patch.Change) ([]patch.Change, error) {
+	if w.Commits() {
+		return changes, nil // they are of the branch
+	}
 	var candidates []string
 	for _, c := range changes {
 		if c.After.Kind == patch.File && bytes.Contains(c.Content, []byte("\r\n")) {
@@ -241,7 +245,6 @@ func (w *Workspace) asKept(ctx context.Context, changes []patch.Change) ([]patch
 	if !ok || err != nil {
 		return changes, err
 	}
-	t.asIs = false // the changes are of the work tree, also where they are committed
 	changes = slices.Clone(changes)
 	for i, c := range changes {
 		if c.After.Kind != patch.File {

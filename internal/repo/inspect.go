@@ -42,7 +42,7 @@ func (w *Workspace) State(ctx context.Context, id string, attempt int, before, a
 			r.Branch = &b
 		}
 	}
-	look, err := w.present(ctx)
+	look, err := w.present(ctx, slices.Sorted(maps.Keys(before)))
 	if err != nil {
 		return r, err
 	}
@@ -63,16 +63,20 @@ func (w *Workspace) State(ctx context.Context, id string, attempt int, before, a
 	return r, nil
 }
 
-// present returns what says the state of a path now: on disk, or in the branch
-// that is committed to where that is checked out nowhere.
-func (w *Workspace) present(ctx context.Context) (func(rel string) (patch.State, error), error) {
+// present returns what says the state of each of the paths now: on disk, or in
+// the branch that is committed to where that is checked out nowhere. Where
+// changes are committed it is in the bytes that git keeps.
+func (w *Workspace) present(ctx context.Context, paths []string) (func(rel string) (patch.State, error), error) {
 	disk := func(rel string) (patch.State, error) { return w.stateOf(ctx, rel) }
 	if !w.Commits() {
 		return disk, nil
 	}
 	t, err := w.target(ctx)
-	if fault.CodeOf(err) == "state.no_branch" || err == nil && t.here {
+	switch {
+	case fault.CodeOf(err) == "state.no_branch":
 		return disk, nil
+	case err == nil && t.here:
+		return w.keptHere(ctx, t.old, paths)
 	}
 	return w.treeOf(ctx, t.old).look, err
 }
@@ -183,6 +187,7 @@ func (t *tx) slots(ctx context.Context, paths []PathReport) error {
 			return err
 		}
 		if p := at[string(op.Path)]; p != nil && s.Kind != patch.Absent {
+			s = op.asKeptState(s)
 			p.Slot = &s
 		}
 	}

@@ -57,6 +57,14 @@ type operation struct {
 	Path   name        `json:"path"`
 	Before patch.State `json:"before"`
 	After  patch.State `json:"after"`
+	Kept   *keptStates `json:"kept,omitempty"` // where git keeps other bytes than lie in the work tree
+}
+
+// keptStates are an operation's in the bytes that git keeps, which is how
+// everybody else knows them where changes are committed.
+type keptStates struct {
+	Before patch.State `json:"before"`
+	After  patch.State `json:"after"`
 }
 
 // A folder is one that the changes empty and that a rollback remakes.
@@ -115,10 +123,12 @@ func (j journal) digest() (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
+// states returns what each path was and becomes, as git keeps it where changes
+// are committed.
 func (j journal) states() (before, after map[string]patch.State) {
 	before, after = map[string]patch.State{}, map[string]patch.State{}
 	for _, op := range j.Ops {
-		before[string(op.Path)], after[string(op.Path)] = op.Before, op.After
+		before[string(op.Path)], after[string(op.Path)] = op.asKeptState(op.Before), op.asKeptState(op.After)
 	}
 	return before, after
 }

@@ -71,3 +71,10 @@ func (r lineRule) toTree(b []byte) []byte {
 	lf := bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 	return bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n"))
 }
+
+// givesBack says whether git keeps of what it writes into the work tree, for
+// bytes that it keeps, those bytes again.
+func (r lineRule) givesBack(kept []byte) bool {
+	r.kept = r.guess && bytes.Contains(kept, []byte("\r\n")) && !patch.LooksBinary(kept)
+	return r.filter == "" && bytes.Equal(r.toGit(r.toTree(kept)), kept)
+}

@@ -23,7 +23,8 @@ import (
 // A planned journal still knows the bytes of its after-images.
 type planned struct {
 	journal
-	content [][]byte // by operation
+	content [][]byte // by operation, as they are to lie
+	kept    [][]byte // the same as git keeps them, where the branch is checked out here
 	notes   []Note
 }
 
@@ -49,6 +50,11 @@ func (w *Workspace) plan(ctx context.Context, tx string, attempt int, p Plan) (p
 	}
 	if err := w.checkedOut(ctx, out.moves()); err != nil {
 		return out, err
+	}
+	if out.Ref != nil {
+		if err := w.asCheckedOut(ctx, &out); err != nil {
+			return out, err
+		}
 	}
 	links, err := w.gitlinks(ctx)
 	if err != nil {

@@ -75,6 +75,17 @@ func (t *tx) images(ctx context.Context, p planned) error {
 			sources = append(sources, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.content[i])), nil })
 			want, paths = append(want, op.After.SHA256), append(paths, string(op.Path))
 		}
+		if k := op.Kept; k != nil && k.After != op.After {
+			sources = append(sources, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.kept[i])), nil })
+			want, paths = append(want, k.After.SHA256), append(paths, string(op.Path))
+		}
+		if k := op.Kept; k != nil && k.Before != op.Before {
+			sources = append(sources, func() (io.ReadCloser, error) {
+				b, err := t.keptBefore(ctx, string(op.Path))
+				return io.NopCloser(bytes.NewReader(b)), err
+			})
+			want, paths = append(want, k.Before.SHA256), append(paths, string(op.Path))
+		}
 	}
 	got, err := t.w.o.Blobs.PutAll(ctx, sources)
 	if err != nil {

@@ -82,8 +82,14 @@ func (t converting) strays(c patch.Change, r lineRule) (string, error) {
 		images = append(images, c.Content)
 	}
 	for _, b := range images {
-		if r.filter == "" && !r.crlf && bytes.IndexByte(b, '\r') < 0 {
+		if r.filter == "" && !r.crlf && bytes.IndexByte(b, '\r') < 0 && (!t.asIs || !t.rules[c.Path].crlf) {
 			continue // neither way is anything converted
+		}
+		if t.asIs {
+			if !r.givesBack(b) || !bytes.Equal(r.toTree(b), t.rules[c.Path].toTree(b)) {
+				return cmp.Or(r.reason, "no longer "+t.rules[c.Path].reason), nil
+			}
+			continue
 		}
 		kept, err := t.keptBytes(c.Path, b)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"roundtable/events"
 	"roundtable/internal/blob"
@@ -208,9 +209,15 @@ type service struct {
 
 func serve(t testing.TB) *service {
 	t.Helper()
+	return serveIn(t, repo.Options{})
+}
+
+func serveIn(t testing.TB, o repo.Options) *service {
+	t.Helper()
 	blobs, err := blob.Open(t.TempDir(), blob.Options{})
 	must(t, err)
-	w := world.New(blobs, t.TempDir(), repo.Options{Path: os.Getenv("PATH")})
+	o.Path = os.Getenv("PATH")
+	w := world.New(blobs, t.TempDir(), o)
 	t.Cleanup(func() { must(t, errors.Join(w.Close(), blobs.Close())) })
 	return &service{World: w, blobs: blobs}
 }
@@ -226,9 +233,21 @@ func (s *service) apply(t testing.TB, root string, data []byte) (changed []event
 	must(t, err)
 	s.tx++
 	tx := fmt.Sprint("TX-", s.tx)
-	r, err := space.Apply(t.Context(), tx, 1, repo.Plan{Changes: changes})
+	plan := repo.Plan{Changes: changes}
+	if space.Commits() {
+		by := repo.Identity{Name: "T", Email: "t@example.org"}
+		plan.Commit = &repo.Commit{Author: by, Committer: by, Message: "Change", Time: time.Unix(1_700_000_000, 0).UTC()}
+	}
+	r, err := space.Apply(t.Context(), tx, 1, plan)
 	if err == nil {
 		err = space.Finish(t.Context(), tx, 1)
+	}
+	if err == nil {
+		lies, err := s.Lies(t.Context(), root, tx, 1, world.ChangedPaths(r.Before, r.After))
+		must(t, err)
+		if lies.Repository != "after" {
+			t.Errorf("%s lies as %+v", tx, lies)
+		}
 	}
 	return world.ChangedPaths(r.Before, r.After), err
 }
@@ -237,10 +256,19 @@ func (s *service) apply(t testing.TB, root string, data []byte) (changed []event
 // git's bytes in the work tree, and can be taken back to the bytes before. What
 // is refused is refused for a reason that the documentation gives, and it is
 // little.
-func TestLineEndsAreGits(t *testing.T) {
+func TestLineEndsAreGits(t *testing.T) { lineEndsAreGits(t, repo.Options{}) }
+
+// TestCommittedLineEndsAreGits: the same where the changes are committed, and
+// besides git sees nothing uncommitted then.
+func TestCommittedLineEndsAreGits(t *testing.T) { lineEndsAreGits(t, repo.Options{Commit: true}) }
+
+func lineEndsAreGits(t *testing.T, o repo.Options) {
 	rounds := 4
 	if os.Getenv("ROUNDTABLE_LONG") != "" {
 		rounds = 60
+		if o.Commit {
+			rounds = 20 // a commit takes some twenty runs of git
+		}
 	}
 	for k, setup := range setups {
 		t.Run(setup.name, func(t *testing.T) {
@@ -252,7 +280,7 @@ func TestLineEndsAreGits(t *testing.T) {
 					continue
 				}
 				all++
-				if code := c.compare(t, serve(t)); code != "" {
+				if code := c.compare(t, serveIn(t, o)); code != "" {
 					refused[code]++
 				}
 			}
@@ -299,6 +327,13 @@ func (c crossed) compare(t *testing.T, s *service) string {
 	}
 	space, err := s.Workspace(t.Context(), c.root)
 	must(t, err)
+	committed := func(id string) {
+		if status := git(t, c.root, "status", "--porcelain"); space.Commits() && (status != "" || git(t, c.root, "rev-parse", "HEAD^{tree}") != id) {
+			t.Fatalf("committed, the status is\n%s", status)
+		}
+	}
+	committed(id)
+	tree := git(t, c.root, "rev-parse", "HEAD~"+map[bool]string{true: "1", false: "0"}[space.Commits()]+"^{tree}")
 	if now, err := space.Candidate(t.Context(), nil); err != nil || now.ID != id {
 		t.Fatalf("applied, the tree is %s (%v), was to be %s", now.ID, err, id)
 	}
@@ -314,5 +349,6 @@ func (c crossed) compare(t *testing.T, s *service) string {
 	if got := files(t, c.root); fmt.Sprint(got) != fmt.Sprint(before) {
 		t.Fatalf("taken back, the files are\n%q\nthey were\n%q", got, before)
 	}
+	committed(tree)
 	return ""
 }
