@@ -300,7 +300,7 @@ func (u *unit) facts(ctx context.Context, p domain.Proposal) (f domain.Facts, er
 	if err != nil {
 		return f, err
 	}
-	f.Patch = domain.PatchFacts{Refused: found.Refused}
+	f.Patch = domain.PatchFacts{Refused: found.Refused, Dirty: found.Dirty}
 	f.Patch.Compared = !found.Never
 	if f.Patch.Compared {
 		now := slices.Concat(found.Base.Paths, found.Base.Sources)

@@ -127,6 +127,7 @@ type Inspection struct {
 	Files   []events.PatchedFile
 	Base    events.Base  // the touched paths as they lie now
 	Refused *fault.Error // why the patch is not taken
+	Dirty   []string     // touched paths with uncommitted work, where changes are committed
 	Never   bool         // Refused is about the patch itself and never changes: Files and Base are empty
 }
 

@@ -38,6 +38,7 @@ type PatchFacts struct {
 	Refused  *fault.Error // why it does not parse, is not safe or does not fit; nil if it applies
 	Compared bool         // the touched paths could be compared with the base
 	Moved    []string     // those, and sources of copies, that no longer have the base's state
+	Dirty    []string     // touched paths with work that is not committed, where changes are committed
 	Rebase   Rebase       // what it comes to on the tree as it is, if the base has moved
 	Tree     string       // id of the candidate tree; "" if no gate needed it
 }
@@ -169,6 +170,9 @@ func baseGate(f Facts) Gate {
 	if !f.Patch.Compared {
 		return Gate{Gate: "base", Status: "skipped", Because: []string{"the paths were not compared: see gate patch"}}
 	}
+	if len(f.Patch.Moved) == 0 && len(f.Patch.Dirty) > 0 {
+		return dirtyGate(f)
+	}
 	if len(f.Patch.Moved) == 0 {
 		return Gate{Gate: "base", Status: "passed", Because: []string{"every touched path is as it was when the revision was attached"}}
 	}
@@ -176,6 +180,16 @@ func baseGate(f Facts) Gate {
 		Because: []string{"these paths have changed since the revision was attached: " + strings.Join(f.Patch.Moved, ", "), f.Patch.Rebase.Sentence()},
 		Needs:   []string{"an author attaches a revision made on the tree as it is now"},
 		Next:    []fault.Step{f.Patch.Rebase.step(f.Proposal)}}
+}
+
+// dirtyGate is the base gate's answer where the base stands and somebody's work
+// in it is not committed: the commit would take it along, or overwrite it.
+func dirtyGate(f Facts) Gate {
+	return Gate{Gate: "base", Status: "failed",
+		Because: []string{"state.dirty: these paths, or the .gitattributes that speak of them, have changes in the work tree or the index that are not committed: " + strings.Join(f.Patch.Dirty, ", ")},
+		Needs:   []string{"whoever made the changes commits, stashes or takes them back; after a commit an author attaches a revision made on it"},
+		Next: []fault.Step{{Op: "patch.validate", Args: map[string]any{"proposal_id": f.Proposal.ID}, Who: f.Proposal.Author,
+			Why: "the paths are looked at again once nothing in them is uncommitted"}}}
 }
 
 func votesGate(f Facts) Gate {

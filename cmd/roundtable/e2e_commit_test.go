@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -112,14 +113,32 @@ func TestCommitModeDirty(t *testing.T) {
 	old := s.git(t, "rev-parse", "main")
 	p := s.proposed(t, diffA, "a.txt") // what it is made on is the commit, whatever lies on disk
 	writeFile(t, filepath.Join(s.root, "a.txt"), "mine\n")
-	a := s.post(t, s.lead, "~/proposals/"+p+"/apply", args{"wait_seconds": 60}, 200)
-	if a.at("transaction", "applied") != "no" || !strings.Contains(string(a.raw), `"failure":{"code":"state.dirty"`) || !strings.Contains(string(a.raw), `"paths":["a.txt"]`) {
-		t.Errorf("apply: %s", a)
+	checked := func(status string) {
+		t.Helper()
+		v := s.get(t, s.coder, "~/proposals/"+p+"/checks")
+		i := slices.IndexFunc(list(v.body, "checks"), func(c map[string]any) bool { return text(c, "check") == "base" })
+		if base := list(v.body, "checks")[i]; text(base, "status") != status || (status == "failed") != strings.Contains(text(base, "detail"), "state.dirty: ") {
+			t.Errorf("base: %v", base)
+		}
 	}
+	checked("failed")
+	for _, stage := range []bool{false, true} { // also where the index alone has it
+		if stage {
+			s.git(t, "add", "a.txt")
+			writeFile(t, filepath.Join(s.root, "a.txt"), "one\ntwo\nthree\n")
+		}
+		a := s.refused(t, request{token: s.lead, path: "~/proposals/" + p + "/apply", body: args{}}, 409, "gates_not_met")
+		if !strings.Contains(string(a.raw), "state.dirty") || !strings.Contains(string(a.raw), "a.txt") {
+			t.Errorf("apply: %s", a)
+		}
+	}
+	s.git(t, "reset", "-q")
+	writeFile(t, filepath.Join(s.root, "a.txt"), "mine\n")
 	if got := readFile(t, filepath.Join(s.root, "a.txt")); got != "mine\n" || s.git(t, "rev-parse", "main") != old {
 		t.Errorf("a.txt holds %q", got)
 	}
 	s.git(t, "checkout", "--", "a.txt")
+	checked("passed")
 	s.applied(t, s.lead, p)
 }
 

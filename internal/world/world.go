@@ -257,6 +257,11 @@ func (w *World) Inspect(ctx context.Context, root string, data []byte) (in comma
 	if f.result != nil {
 		changes = f.result.Changes
 	}
+	if in.Refused == nil {
+		if in.Dirty, err = s.Uncommitted(ctx, f.patch.Touched()); err != nil {
+			return in, err
+		}
+	}
 	base, err := view.Base(ctx, changes, append(f.patch.Touched(), f.patch.Sources()...))
 	in.Base = events.Base{Commit: base.Commit, PathsDigest: base.PathsDigest}
 	for _, p := range f.patch.Touched() {
