@@ -95,7 +95,7 @@ func (t *tx) apply(ctx context.Context, p planned, of Plan) (Receipt, error) {
 		return Receipt{}, err
 	}
 	t.step(Verify, "marked", "")
-	if err := t.bringIndex(ctx); err != nil {
+	if err := t.bringIndex(ctx, false); err != nil {
 		p.notes = append(p.notes, Note{Note: "index_not_updated"}) // Finish does it, or says why it cannot
 	}
 	return t.receipt(p.notes)

@@ -56,7 +56,7 @@ func (t *tx) finish(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if err := t.bringIndex(ctx); err != nil {
+	if err := t.bringIndex(ctx, true); err != nil {
 		return err
 	}
 	t.step(Finish, "look", "")

@@ -20,13 +20,19 @@ import (
 // bringIndex brings the entries of the paths that were committed, and no
 // others, to what was committed, in the index of the workspace's owner. It may
 // be interrupted anywhere and done again. An entry that its owner has changed
-// meanwhile, or a branch that they have left, stays as it is.
-func (t *tx) bringIndex(ctx context.Context) (err error) {
+// meanwhile, or a branch that they have left, stays as it is. Doing it again
+// takes git's lock only if something is left to do.
+func (t *tx) bringIndex(ctx context.Context, again bool) (err error) {
 	m := t.j.Ref
 	if m == nil || !m.Here {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
+	if again {
+		if done, err := t.indexBrought(ctx); err != nil || done {
+			return err
+		}
+	}
 	t.step(Finish, "index_lock", "")
 	lock, err := t.lockIndex(ctx)
 	if err != nil {
@@ -58,6 +64,30 @@ func (t *tx) bringIndex(ctx context.Context) (err error) {
 	}
 	t.step(Finish, "index_name", "")
 	return lock.commit()
+}
+
+// indexBrought says that no entry is behind, and that no lock of ours lies there.
+func (t *tx) indexBrought(ctx context.Context) (done bool, err error) {
+	var st unix.Stat_t
+	own := t.ownIndex()
+	if err := calls.Lstat(own, &st); !missing(err) {
+		return false, pathError(own, err)
+	}
+	if head, err := t.w.symbolic(ctx); err != nil || head != t.j.Ref.Ref {
+		return err == nil, err
+	}
+	x, err := t.w.privateOf(ctx, t.w.index)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, x.close()) }()
+	lines, err := t.behind(ctx, x)
+	return len(lines) == 0, err
+}
+
+// ownIndex is the second name of a lock of ours.
+func (t *tx) ownIndex() string {
+	return filepath.Join(filepath.Dir(t.w.index), "roundtable-"+t.name())
 }
 
 // behind returns, as update-index reads them, the entries that are still as
@@ -146,7 +176,7 @@ func (l *indexLock) name() string { return l.w.index + ".lock" }
 // lockIndex takes the lock. One that somebody else holds is waited for, and
 // never removed.
 func (t *tx) lockIndex(ctx context.Context) (*indexLock, error) {
-	l := &indexLock{w: t.w, own: filepath.Join(filepath.Dir(t.w.index), "roundtable-"+t.name())}
+	l := &indexLock{w: t.w, own: t.ownIndex()}
 	ours, err := sameFile(l.own, l.name())
 	if err != nil {
 		return nil, pathError(l.own, err)
