@@ -20,13 +20,16 @@ import (
 // aside says which functions of os and syscall a file may call all the same:
 // what it does with them can be made again and nothing durable rests on it.
 var aside = map[string][]string{
-	"repo/candidate.go":   {"WriteFile"},          // the private index and its objects
-	"repo/git.go":         {"Kill", "NewFile"},    // of git itself
-	"repo/lock.go":        {"Getpid", "OpenRoot"}, // the sweep of private indexes
-	"repo/manifest.go":    {"OpenRoot"},           // a copy of the tree elsewhere
+	"repo/candidate.go":   {"WriteFile"},                 // the private index and its objects
+	"repo/git.go":         {"Kill", "NewFile"},           // of git itself
+	"repo/head.go":        {"Lstat", "ReadFile", "Open"}, // git's own files, read only
+	"repo/lock.go":        {"Getpid", "OpenRoot"},        // the sweep of private indexes
+	"repo/manifest.go":    {"OpenRoot"},                  // a copy of the tree elsewhere
 	"repo/materialise.go": {"MkdirAll", "ReadDir"},
 	"repo/private.go":     {"MkdirTemp", "Mkdir", "RemoveAll", "Open", "OpenFile"},
-	"repo/workspace.go":   {"Lstat", "MkdirAll", "ReadFile", "OpenFile"}, // finding git; info/exclude
+	"repo/strays.go":      {"MkdirTemp", "RemoveAll", "MkdirAll", "WriteFile"}, // attribute files to ask git about
+	"repo/tracked.go":     {"ReadFile", "Open"},                                // git's index, read only
+	"repo/workspace.go":   {"Lstat", "MkdirAll", "ReadFile", "OpenFile"},       // finding git; info/exclude
 }
 
 // No file of the writer or of the blob store makes a system call but through

@@ -102,7 +102,7 @@ func (r *Reader) Read(ctx context.Context, s Source) (File, error) {
 		}
 	}
 	// A parser looks at its clock now and then only.
-	timed, done := context.WithTimeout(ctx, 2*r.Limits.filled().Time+time.Second)
+	timed, done := context.WithTimeout(ctx, (slowest+1)*r.Limits.filled().Time+time.Second)
 	defer done()
 	cmd := r.cmd
 	stop := context.AfterFunc(timed, func() { _ = cmd.Process.Kill() })

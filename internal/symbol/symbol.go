@@ -71,7 +71,7 @@ type Limits struct {
 	Bytes   int           // of the file: 1 MiB
 	Symbols int           // 10,000
 	Depth   int           // of symbols in symbols: 50
-	Time    time.Duration // of parsing: 2 s
+	Time    time.Duration // of the processor, for parsing: 2 s; by the clock at most 15 times as much
 }
 
 func (l Limits) filled() Limits {

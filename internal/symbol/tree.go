@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	sitter "github.com/tree-sitter/go-tree-sitter"
 )
@@ -55,9 +58,10 @@ func (g grammar) parse(ctx context.Context, data []byte, limits Limits) (tree *s
 	pin.Pin(stop)
 	defer pin.Unpin()
 	p.SetCancellationFlag(stop) //lint:ignore SA1019 see above
-	timed, done := context.WithTimeout(ctx, limits.Time)
+	timed, done := context.WithCancel(ctx)
 	defer done()
 	defer context.AfterFunc(timed, func() { atomic.StoreUintptr(stop, 1) })()
+	defer whenSpent(limits.Time, done)()
 	read, most := 0, rereads*(len(data)+chunk)
 	tree = p.ParseWithOptions(func(at int, _ sitter.Point) []byte {
 		if at >= len(data) || atomic.LoadUintptr(stop) != 0 {
@@ -86,6 +90,41 @@ func (g grammar) parse(ctx context.Context, data []byte, limits Limits) (tree *s
 		return nil, fmt.Sprintf("it is not parsed in %v", limits.Time), nil
 	}
 	return tree, "", nil
+}
+
+// slowest is how much longer than its processor time a parse may take by the
+// clock, on a machine that has other things to do.
+const slowest = 15
+
+// whenSpent calls f once the program has used up d of processor time, or
+// slowest times as much by the clock. cancel ends the waiting.
+func whenSpent(d time.Duration, f func()) (cancel func()) {
+	began, used := time.Now(), processorTime()
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for left := d; left > 0 && time.Since(began) < slowest*d; left = d - (processorTime() - used) {
+			select {
+			case <-time.After(max(left, time.Millisecond)):
+			case <-ended:
+				return
+			}
+		}
+		f()
+	})
+	return func() {
+		close(ended)
+		wg.Wait()
+	}
+}
+
+// processorTime is what the program has used of it so far.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0 // the clock decides
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // firstFault is the line of the first fault in a tree that has one.
