@@ -220,8 +220,10 @@ func (a around) retry() (bool, string) {
 		return false, why
 	case a.tx.Revision != a.proposal.Current().Number:
 		return false, "its revision is not the newest of its proposal"
+	case a.look.Repository != "before" && a.tx.Failure.Code == "state.dirty":
+		return false, "its paths have changes that are not committed: once they are stashed or restored (git stash, git restore) it is possible; if they are committed, attach a revision made on them"
 	case a.look.Repository != "before":
-		return false, "its paths are not as they were before: " + a.look.Repository
+		return false, "its paths are not as they were before (" + a.look.Repository + "): it is possible once they are; put back what `paths` names, or attach a revision made on what lies there"
 	}
 	return true, "every path is as it was before"
 }

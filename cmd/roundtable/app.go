@@ -46,6 +46,8 @@ type app struct {
 	handler *commands.Handler
 	ring    *attest.Ring
 	watch   watch
+	commits bool           // changes are committed,
+	branch  string         // to this branch; empty: to the one that is checked out
 	close   []func() error // in order of opening
 }
 
@@ -67,7 +69,7 @@ func open(ctx context.Context, data string, lg *slog.Logger) (*app, error) {
 
 // openWith opens with a policy and a failpoint.
 func openWith(ctx context.Context, data string, lg *slog.Logger, pol policy.Policy, die *failpoint) (a *app, err error) {
-	a = &app{data: data, log: lg, steps: process.NewSteps(), die: die}
+	a = &app{data: data, log: lg, steps: process.NewSteps(), die: die, commits: pol.Apply.Commits(), branch: pol.Apply.Branch}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())

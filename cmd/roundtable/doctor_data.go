@@ -36,6 +36,9 @@ func (x *examination) all(ctx context.Context) error {
 	if err == nil {
 		x.Config, x.flags, err = config, flags, flags.check()
 	}
+	if err == nil {
+		_, err = policyOf(ctx, flags.ApplyMode, flags.ApplyBranch)
+	}
 	x.add(examined("configuration", "every setting is one", err, "correct what is named; flags win over the environment, that over config.yaml"))
 	if err := x.machine(ctx); err != nil {
 		return err
@@ -209,6 +212,9 @@ func (x *examination) root(ctx context.Context, p *patient) bool {
 		add(examined("abilities", "", err, ""))
 	} else {
 		p.Abilities = &a
+	}
+	if x.flags.ApplyMode == "commit" && w.Git() {
+		add(examined("apply_branch", "there is a branch to commit to", branchTrouble(ctx, p.Root, x.flags.ApplyBranch), "until then every apply here fails; other settings stand under configuration"))
 	}
 	left, err := w.Unfinished(ctx)
 	add(x.unfinished(left, err))

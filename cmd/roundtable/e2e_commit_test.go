@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -173,5 +174,62 @@ func TestApplyFlags(t *testing.T) {
 		if code := run(t.Context(), args, terminal{out: io.Discard, err: &errs, env: environment(nil)}); code != 2 || !strings.Contains(errs.String(), "--apply-mode") {
 			t.Errorf("%v: %d %s", flags, code, &errs)
 		}
+	}
+}
+
+// TestApplyBranchNames: what can be no branch is refused at start, before
+// anything is opened.
+func TestApplyBranchNames(t *testing.T) {
+	t.Parallel()
+	s := initiated(t)
+	for _, name := range []string{"HEAD", "@", "a..b", "refs/tags/x", "-x", "a b", "a.lock", "@{-1}", "x/", ".x", "a~1"} {
+		for _, command := range []string{"serve", "mcp"} {
+			code, _, errs := ran(t, map[string]string{"ROUNDTABLE_TOKEN": s.admin}, command, "--data", s.data, "--apply-mode", "commit", "--apply-branch="+name)
+			if code != 2 || !strings.Contains(errs, "--apply-branch") {
+				t.Errorf("%s %q: %d %s", command, name, code, errs)
+			}
+		}
+	}
+}
+
+// TestApplyBranchMissing: a branch that is not there is told at start and by
+// doctor, and the service runs.
+func TestApplyBranchMissing(t *testing.T) {
+	t.Parallel()
+	s := initiated(t)
+	started := func(branch string) string {
+		ctx, cancel := context.WithCancel(t.Context())
+		ready, ended := make(chan string, 1), make(chan int, 1)
+		var errs output
+		args := []string{"serve", "--data", s.data, "--addr", "127.0.0.1:0", "--allow-unsandboxed", "--log-level", "warn", "--apply-mode", "commit", "--apply-branch", branch}
+		go func() { ended <- run(ctx, args, terminal{out: io.Discard, err: &errs, env: environment(nil), ready: ready}) }()
+		select {
+		case <-ready:
+			cancel()
+			if code := <-ended; code != 0 {
+				t.Errorf("serve: %d", code)
+			}
+		case code := <-ended:
+			t.Errorf("serve: %d", code)
+		}
+		cancel()
+		return errs.String()
+	}
+	if got := started("feature/none"); !strings.Contains(got, "state.no_branch") || !strings.Contains(got, "there is no branch feature/none") || !strings.Contains(got, `"level":"WARN"`) {
+		t.Errorf("at start: %s", got)
+	}
+	if got := started("main"); strings.Contains(got, "state.no_branch") {
+		t.Errorf("at start: %s", got)
+	}
+	for branch, want := range map[string]string{"feature/none": "failed", "main": "passed"} {
+		writeFile(t, filepath.Join(s.data, "config.yaml"), "apply_mode: commit\napply_branch: "+branch+"\n")
+		all, _ := s.diagnosed(t, nil)
+		if f := all["apply_branch"]; f.Status != want || want == "failed" && (!strings.Contains(f.Detail, "--apply-branch") || f.Next == "") {
+			t.Errorf("%s: %+v", branch, f)
+		}
+	}
+	writeFile(t, filepath.Join(s.data, "config.yaml"), "apply_mode: commit\napply_branch: a..b\n")
+	if all, code := s.diagnosed(t, nil); code != 1 || all["configuration"].Status != "failed" {
+		t.Errorf("%d %+v", code, all["configuration"])
 	}
 }

@@ -51,7 +51,7 @@ func (c *mcpCmd) Run(ctx context.Context, t terminal) error {
 
 // embedded works on the data folder itself, with all that follows the log.
 func (c *mcpCmd) embedded(ctx context.Context, t terminal, token string, lg *slog.Logger) (err error) {
-	pol, err := policyOf(c.ApplyMode, c.ApplyBranch)
+	pol, err := policyOf(ctx, c.ApplyMode, c.ApplyBranch)
 	if err != nil {
 		return err
 	}
@@ -63,6 +63,7 @@ func (c *mcpCmd) embedded(ctx context.Context, t terminal, token string, lg *slo
 	if err := a.settle(ctx); err != nil {
 		return err
 	}
+	a.warnOfBranches(ctx)
 	g, running := errgroup.WithContext(ctx)
 	running, stop := context.WithCancel(running)
 	ready := make(chan struct{})

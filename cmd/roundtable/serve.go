@@ -21,7 +21,6 @@ import (
 	"roundtable/internal/auth"
 	"roundtable/internal/fault"
 	"roundtable/internal/op"
-	"roundtable/internal/policy"
 	"roundtable/mcp"
 )
 
@@ -91,7 +90,7 @@ func serve(ctx context.Context, data string, f serveFlags, t terminal) (err erro
 	if err != nil {
 		return err
 	}
-	pol, err := policyOf(f.ApplyMode, f.ApplyBranch)
+	pol, err := policyOf(ctx, f.ApplyMode, f.ApplyBranch)
 	if err != nil {
 		return err
 	}
@@ -119,17 +118,6 @@ func serve(ctx context.Context, data string, f serveFlags, t terminal) (err erro
 
 // verifyTail is how many of the newest events are verified at start.
 const verifyTail = 10_000
-
-// policyOf is the built-in policy with what the settings say of applying.
-func policyOf(mode, branch string) (policy.Policy, error) {
-	pol := policy.Default()
-	if mode == "commit" {
-		pol.Apply = policy.Apply{Mode: mode, Branch: branch}
-	} else if branch != "" {
-		return pol, fault.Errorf(fault.Invalid, "invalid_flag", "--apply-branch %s: it goes with --apply-mode commit", branch)
-	}
-	return pol, nil
-}
 
 // check refuses settings that would expose the server.
 func (f serveFlags) check() error {
@@ -159,6 +147,7 @@ func (a *app) serve(ctx context.Context, ln net.Listener, f serveFlags, t termin
 	if err := a.settle(ctx); err != nil {
 		return errors.Join(unlessStopped(ctx, err), ln.Close())
 	}
+	a.warnOfBranches(ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	following := make(chan struct{})
 	g.Go(func() error { return a.follow(ctx, following) })

@@ -1,10 +1,12 @@
 package repo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -35,8 +37,8 @@ func (w *Workspace) target(ctx context.Context) (target, error) {
 	if w.o.Branch != "" {
 		t.ref = "refs/heads/" + w.o.Branch
 		t.here = t.ref == head
-		if _, err := w.git(ctx, call{args: []string{"check-ref-format", t.ref}}); err != nil || strings.HasPrefix(w.o.Branch, "refs/") {
-			return t, noBranch(w.root, quote(w.o.Branch)+" can name no branch")
+		if ok, err := w.o.names(ctx, w.o.Branch); err != nil || !ok {
+			return t, cmp.Or(err, noBranch(w.root, quote(w.o.Branch)+" can name no branch"))
 		}
 	}
 	switch {
@@ -63,7 +65,38 @@ func (w *Workspace) target(ctx context.Context) (target, error) {
 }
 
 func noBranch(root, why string) error {
-	return fault.Errorf(fault.Conflict, "state.no_branch", "nothing can be committed in %s: %s; check out a branch, or name one with --apply-branch", root, why)
+	return fault.Errorf(fault.Conflict, "state.no_branch", "nothing can be committed in %s: %s; check out a branch with git switch, make the one that is named with git branch, or start the service with --apply-branch and one that is there; then apply again", root, why)
+}
+
+// CanNameBranch says whether git takes name for that of a branch, whether there
+// is one or not.
+func CanNameBranch(ctx context.Context, name string) (bool, error) {
+	return Options{}.withDefaults().names(ctx, name)
+}
+
+func (o Options) names(ctx context.Context, name string) (bool, error) {
+	if name == "" || name == "HEAD" || name == "@" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "refs/") || strings.Contains(name, "\x00") {
+		return false, nil
+	}
+	_, err := o.run(ctx, call{args: []string{"check-ref-format", "refs/heads/" + name}})
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// CheckBranch says why nothing can be committed to the branch that changes are
+// committed to, as things are now; nil if it can, or if nothing is committed.
+func (w *Workspace) CheckBranch(ctx context.Context) error {
+	if !w.Commits() {
+		return nil
+	}
+	t, err := w.target(ctx)
+	if err != nil {
+		return err
+	}
+	return w.elsewhere(ctx, t.ref)
 }
 
 // symbolic returns the full name of what HEAD stands at; empty if it is
