@@ -202,7 +202,9 @@ func TestApplyBranchMissing(t *testing.T) {
 		ready, ended := make(chan string, 1), make(chan int, 1)
 		var errs output
 		args := []string{"serve", "--data", s.data, "--addr", "127.0.0.1:0", "--allow-unsandboxed", "--log-level", "warn", "--apply-mode", "commit", "--apply-branch", branch}
-		go func() { ended <- run(ctx, args, terminal{out: io.Discard, err: &errs, env: environment(nil), ready: ready}) }()
+		go func() {
+			ended <- run(ctx, args, terminal{out: io.Discard, err: &errs, env: environment(nil), ready: ready})
+		}()
 		select {
 		case <-ready:
 			cancel()
