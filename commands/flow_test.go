@@ -227,7 +227,7 @@ func TestCopySource(t *testing.T) {
 }
 
 // TestIgnoredFiles: a file that git ignores can be neither changed nor copied,
-// and nothing of it is told.
+// and nothing of it is told; nor is one made.
 func TestIgnoredFiles(t *testing.T) {
 	x := cast(t)
 	x.write(".gitignore", "*.env\n")
@@ -242,7 +242,13 @@ func TestIgnoredFiles(t *testing.T) {
 			t.Errorf("the refusal tells what the file holds: %+v", f)
 		}
 	}
-	x.must(x.as("coder"), propose("diff --git a/new.env b/new.env\nnew file mode 100644\n--- /dev/null\n+++ b/new.env\n@@ -0,0 +1 @@\n+mine\n"))
+	for _, patch := range []string{
+		"diff --git a/new.env b/new.env\nnew file mode 100644\n--- /dev/null\n+++ b/new.env\n@@ -0,0 +1 @@\n+mine\n",
+		"diff --git a/a.txt b/a.env\nsimilarity index 100%\nrename from a.txt\nrename to a.env\n",
+		"diff --git a/a.txt b/a.env\nsimilarity index 100%\ncopy from a.txt\ncopy to a.env\n",
+	} {
+		x.refused(x.as("coder"), propose(patch), "path.ignored")
+	}
 }
 
 // TestOpenTwice: opening a transaction starts no test that a run answers, that

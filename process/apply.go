@@ -103,10 +103,10 @@ func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.Transacti
 	steps := a.Steps.begin(r, begins, a.Now)
 	defer a.Steps.end(r)
 	var plan repo.Plan
-	var before string
+	var trees treeIDs
 	if !marked {
 		var err error
-		if plan, before, err = a.plan(ctx, r, root, space); err != nil {
+		if plan, trees, err = a.plan(ctx, r, root, space); err != nil {
 			return a.giveUp(ctx, j, r, err)
 		}
 	}
@@ -120,13 +120,11 @@ func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.Transacti
 		return a.giveUp(ctx, j, r, err)
 	}
 	done := events.TransactionApplied{Transaction: r.Transaction, Attempt: r.Attempt, BeforePaths: receipt.BeforeDigest, AfterPaths: receipt.AfterDigest,
-		BeforeTree: before, Files: world.ChangedPaths(receipt.Before, receipt.After)}
+		BeforeTree: trees.before, AfterTree: trees.after, Files: world.ChangedPaths(receipt.Before, receipt.After)}
 	if receipt.Commit != "" {
 		err = committed(ctx, space, receipt, &done)
-	} else {
-		var tree repo.CandidateTree
-		tree, err = space.Candidate(ctx, nil)
-		done.AfterTree = tree.ID
+	} else if marked {
+		done.AfterTree, err = afterCrash(ctx, r, space)
 	}
 	if err != nil {
 		return err
@@ -146,41 +144,58 @@ func (a Applier) attempt(ctx context.Context, j eventlog.Job, r events.Transacti
 // plan judges once more, on the files as they are now, what the gates judged:
 // nobody else may have come to hold the resources, the paths must have the
 // base's states, and the tree must be one that was tested.
-func (a Applier) plan(ctx context.Context, r events.TransactionApplyRequested, root string, space *repo.Workspace) (plan repo.Plan, before string, err error) {
+func (a Applier) plan(ctx context.Context, r events.TransactionApplyRequested, root string, space *repo.Workspace) (plan repo.Plan, trees treeIDs, err error) {
 	if err := a.Handler.Fenced(ctx, r); err != nil {
-		return plan, "", err
+		return plan, trees, err
 	}
 	data, err := a.Handler.World.Kept(ctx, r.PatchDigest)
 	if err != nil {
-		return plan, "", err
+		return plan, trees, err
 	}
 	parent, err := space.Head(ctx)
 	if err != nil {
-		return plan, "", err
+		return plan, trees, err
 	}
 	if plan.Changes, err = a.World.Plan(ctx, root, data); err != nil {
-		return plan, "", err
+		return plan, trees, err
 	}
 	// After the plan: what it read, sources of copies too, was as it was judged.
 	now, err := a.Handler.World.Inspect(ctx, root, data)
 	if err != nil {
-		return plan, "", err
+		return plan, trees, err
 	}
 	if now.Base.PathsDigest != r.PathsDigest {
-		return plan, "", a.moved(ctx, r, now.Base)
+		return plan, trees, a.moved(ctx, r, now.Base)
 	}
 	tree, err := space.Candidate(ctx, plan.Changes)
 	if err != nil {
-		return plan, "", err
+		return plan, trees, err
 	}
 	if len(r.Tested) > 0 && !slices.Contains(r.Tested, tree.ID) {
-		return plan, "", fault.Errorf(fault.Conflict, "state.untested", "the tree would be %s, which is not the one that was tested", tree.ID)
+		return plan, trees, fault.Errorf(fault.Conflict, "state.untested", "the tree would be %s, which is not the one that was tested", tree.ID)
 	}
+	trees.after = tree.ID
 	if plan.Commit, err = a.commit(ctx, r, space, parent, tree.ID); err != nil {
-		return plan, "", err
+		return plan, trees, err
 	}
 	was, err := space.Candidate(ctx, nil)
-	return plan, was.ID, err
+	trees.before = was.ID
+	return plan, trees, err
+}
+
+// treeIDs are the ids of the whole tree before an attempt and, as it was
+// planned and tested, after it.
+type treeIDs struct{ before, after string }
+
+// afterCrash gives the id of the tree after an attempt that was committed before
+// the service stopped: the tested one, if there is just one, else the tree as it
+// lies now, with what others have done in other paths since.
+func afterCrash(ctx context.Context, r events.TransactionApplyRequested, space *repo.Workspace) (string, error) {
+	if len(r.Tested) == 1 {
+		return r.Tested[0], nil
+	}
+	tree, err := space.Candidate(ctx, nil)
+	return tree.ID, err
 }
 
 // giveUp ends the attempt with err if it says something about the repository

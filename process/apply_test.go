@@ -348,3 +348,31 @@ func TestStaleFence(t *testing.T) {
 	}
 	b.file("a.txt", files["a.txt"])
 }
+
+// TestPlannedTree: the tree that is reported is the one that was planned, also
+// where it is not the one that Git would see afterwards.
+func TestPlannedTree(t *testing.T) {
+	b := setUp(t, files)
+	stop := b.run()
+	defer stop()
+	if err := os.WriteFile(filepath.Join(b.root, "loose.txt"), []byte("x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	patch := "diff --git a/.gitignore b/.gitignore\nnew file mode 100644\n--- /dev/null\n+++ b/.gitignore\n@@ -0,0 +1 @@\n+loose.txt\n"
+	want, err := b.apply.World.Tree(t.Context(), b.root, []byte(patch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := b.ended(b.must(b.as("ada"), commands.ApplyPatch{Proposal: b.ready(patch)}).IDs["transaction"])
+	if tx.State != domain.TxApplied {
+		t.Fatalf("%+v", tx.Failure)
+	}
+	for r, err := range eventlog.Records(t.Context(), b.store, 0, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Type == "transaction.applied" && !strings.Contains(string(r.Data), `"after_tree":"`+want+`"`) {
+			t.Errorf("%s, want %s", r.Data, want)
+		}
+	}
+}

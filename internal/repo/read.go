@@ -161,42 +161,6 @@ func (w *Workspace) committedFiles(ctx context.Context, dir string) ([]string, e
 	return files, err
 }
 
-// Ignored returns those of paths, in their order, that git ignores and does not
-// track. Git is called at most once, for those that it does not track and of
-// which there says that they are there. In a plain folder nothing is, nor where
-// changes are committed: what is there is tracked.
-func (w *Workspace) Ignored(ctx context.Context, paths []string, there func(path string) (bool, error)) ([]string, error) {
-	if !w.Git() || w.Commits() {
-		return nil, nil
-	}
-	x, err := w.tracked(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var ask []string
-	for _, p := range paths {
-		if _, tracked := x.find(p); tracked {
-			continue
-		}
-		is, err := there(p)
-		if err != nil {
-			return nil, err
-		}
-		if is {
-			ask = append(ask, p)
-		}
-	}
-	if len(ask) == 0 {
-		return nil, nil
-	}
-	args := []string{"check-ignore", "--no-index", "-z", "--stdin"}
-	if len(x.skips) > 0 { // a .gitignore that is not checked out counts too
-		args = []string{"check-ignore", "-z", "--stdin"}
-	}
-	out, err := w.git(ctx, call{args: args, stdin: []byte(nulEnded(ask)), ok: []int{1}})
-	return records(out), err
-}
-
 // IsIgnored says whether git ignores the path. In a plain folder nothing is.
 func (w *Workspace) IsIgnored(ctx context.Context, path string) (bool, error) {
 	if !w.Git() {

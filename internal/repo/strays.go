@@ -134,7 +134,7 @@ func (w *Workspace) rulesAfter(ctx context.Context, t converting, changes []patc
 		return nil, pathError(stateDir, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := writeAttributes(dir, patch.After(t.Tree, changes), paths); err != nil {
+	if err := writeRules(dir, attributesFile, patch.After(t.Tree, changes), paths); err != nil {
 		return nil, err
 	}
 	out, err := w.git(ctx, call{dir: dir, user: true, stdin: []byte(nulEnded(paths)), env: []string{"GIT_INDEX_FILE=" + w.noIndex()},
@@ -153,13 +153,14 @@ func (w *Workspace) rulesAfter(ctx context.Context, t converting, changes []patc
 	return rules, w.fillKept(ctx, t.Tree, rules)
 }
 
-// writeAttributes writes the attribute files that speak of the paths.
-func writeAttributes(dir string, tree patch.Tree, paths []string) error {
+// writeRules writes, into dir, the files of a tree that have this name and
+// speak of the paths.
+func writeRules(dir, file string, tree patch.Tree, paths []string) error {
 	done := map[string]bool{}
 	for _, p := range paths {
 		for at := path.Dir(p); !done[at]; at = path.Dir(at) {
 			done[at] = true
-			name := path.Join(at, attributesFile)
+			name := path.Join(at, file)
 			st, err := tree.Stat(name)
 			if err != nil {
 				return err

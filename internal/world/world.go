@@ -151,7 +151,7 @@ type fitted struct {
 	patch   *patch.Patch
 	result  *patch.Result
 	refused *patch.Refusal
-	ignored *fault.Error // it is about files that git ignores
+	ignored *fault.Error // it is about files that git ignores, or would ignore
 	strays  *fault.Error // git would convert the bytes in a way that no patch can say
 }
 
@@ -196,6 +196,14 @@ func (s *space) apply(ctx context.Context, tree patch.Tree, f *fitted) error {
 	if f.result, err = patch.Apply(f.patch, with); err != nil {
 		return err
 	}
+	gone, err := s.IgnoredAfter(ctx, tree, f.result.Changes)
+	if err != nil {
+		return err
+	}
+	if len(gone) > 0 {
+		f.ignored = ignored(gone[0], "git would ignore %s as the patch leaves it, so it would be no part of the governed tree: its tests would not be those of the tree after, and it could not be taken back")
+		return nil
+	}
 	err = s.CheckConversion(ctx, with, f.result.Changes, sources)
 	if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind != fault.Internal {
 		f.strays, err = e, nil
@@ -207,15 +215,18 @@ func (s *space) apply(ctx context.Context, tree patch.Tree, f *fitted) error {
 // git ignores: they are no part of the tree that is governed, and nothing of
 // what they hold may be told.
 func (s *space) ignored(ctx context.Context, tree patch.Tree, p *patch.Patch) (*fault.Error, error) {
-	ignored, err := s.Ignored(ctx, append(p.Touched(), p.Sources()...), func(path string) (bool, error) {
+	found, err := s.Ignored(ctx, append(p.Touched(), p.Sources()...), func(path string) (bool, error) {
 		st, err := tree.Stat(path)
 		return st.Kind == patch.File || st.Kind == patch.Symlink, err
 	})
-	if err != nil || len(ignored) == 0 {
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return fault.Errorf(fault.Refused, "path.ignored", "%s is there and git ignores it, so it is no part of the governed tree", patch.Show(ignored[0])).
-		With("path", patch.Show(ignored[0])).At("/patch", "a path that git ignores"), nil
+	return ignored(found[0], "%s is there and git ignores it, so it is no part of the governed tree"), nil
+}
+
+func ignored(path, why string) *fault.Error {
+	return fault.Errorf(fault.Refused, "path.ignored", why, patch.Show(path)).With("path", patch.Show(path)).At("/patch", "a path that git ignores")
 }
 
 func noPolicy(where string) error {
