@@ -184,7 +184,7 @@ func legacy(f domain.Facts, v wire.Validation) map[string]any {
 	for _, x := range f.Proposal.Current().Files {
 		files = append(files, x.Path)
 	}
-	m := map[string]any{"patch_exists": true, "patch_files": files, "patch_parse_error": "", "stale_claims": nil, "security_review": nil, "valid": v.Valid}
+	m := map[string]any{"patch_exists": true, "patch_files": files, "patch_parse_error": "", "stale_claims": staleClaims(f), "security_review": nil, "valid": v.Valid}
 	for _, k := range v.Checks {
 		detail := ""
 		if k.Status != "passed" {
@@ -203,6 +203,16 @@ func legacy(f domain.Facts, v wire.Validation) map[string]any {
 		}
 	}
 	return m
+}
+
+// staleClaims lists the claims that would back the newest revision, were they
+// not stale for it.
+func staleClaims(f domain.Facts) []map[string]any {
+	out := []map[string]any{}
+	for _, s := range domain.StaleClaims(f) {
+		out = append(out, map[string]any{"claim_id": s.Claim.ID, "resource_id": s.Claim.Resource.ID(), "holder": s.Claim.Holder, "because": s.Because})
+	}
+	return out
 }
 
 // wait returns once over says so of the transaction, or when the time is over.

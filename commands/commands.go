@@ -3,7 +3,8 @@
 // append what they say happened.
 //
 // What always holds: a command has one outcome for each actor and key; what a
-// decision read is what its append is guarded by; the clock is read once and
+// decision read is what its append is guarded by, and a refusal is decided again
+// if any of it has moved; the clock is read once and
 // ids are made once for each command; what is needed from the world of files
 // is gathered before the append and stands in the events, so that a replay
 // needs no files. A question to the rules loads and decides like a command and
@@ -117,8 +118,13 @@ func (h *Handler) Do(ctx context.Context, by Caller, c Command) (r Result, err e
 	}
 	g := &gathered{now: h.Now().UTC().Round(0), facts: map[string]any{}}
 	defer func() { h.record(ctx, by.Workspace, g.noticed) }()
-	for deadline := g.now.Add(h.Patience); ; {
+	deadline := g.now.Add(h.Patience)
+	for try := 1; ; try++ {
 		b, err := h.decide(ctx, by, c, digest, g, outside{h.Log}, nil)
+		if err != nil && try < maxRefusals && h.Now().Before(deadline) && h.torn(ctx, b.Expect, err) {
+			g.facts = map[string]any{}
+			continue
+		}
 		if err != nil {
 			return h.repeated(ctx, by, digest, err)
 		}
@@ -134,6 +140,24 @@ func (h *Handler) Do(ctx context.Context, by Caller, c Command) (r Result, err e
 		}
 		return result(o, digest)
 	}
+}
+
+// maxRefusals bounds how often a command that is refused is decided again.
+const maxRefusals = 16
+
+// torn reports whether something that a refusal rests on has moved since it
+// was read: what was read after may not go with it. An append is guarded
+// against that; a refusal appends nothing.
+func (h *Handler) torn(ctx context.Context, seen map[events.Stream]int64, refused error) bool {
+	if fault.KindOf(refused) == fault.Internal {
+		return false
+	}
+	for s, version := range seen {
+		if since, err := h.Log.Stream(ctx, s, version); err == nil && len(since) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // repeated answers a command that was refused with what it did when it ran
@@ -152,9 +176,11 @@ func (h *Handler) repeated(ctx context.Context, by Caller, digest []byte, refuse
 }
 
 // decide makes one decision, on the view v. Inside a group memo is not nil,
-// and nothing may be gathered from the world any more.
+// and nothing may be gathered from the world any more. What it has read stands
+// in Expect, also of a refusal.
 func (h *Handler) decide(ctx context.Context, by Caller, c Command, digest []byte, g *gathered, v eventlog.View, memo map[events.Stream]any) (b eventlog.Batch, err error) {
 	u := &unit{h: h, caller: by, now: g.now, view: v, memo: memo, gathered: g, seen: map[events.Stream]int64{}, ids: map[string]string{}}
+	b.Expect = u.seen
 	happened, err := c.decide(ctx, u)
 	if err != nil {
 		return b, err

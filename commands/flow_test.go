@@ -109,6 +109,10 @@ func TestBaseMoves(t *testing.T) {
 			t.Errorf("%s: %s, %s", c.Check, c.Status, c.Detail)
 		}
 	}
+	stale, ok := v.Legacy["stale_claims"].([]map[string]any)
+	if !ok || len(stale) != 1 || stale[0]["resource_id"] != "directory:" || stale[0]["because"] == "" {
+		t.Errorf("stale claims: %v", v.Legacy["stale_claims"])
+	}
 }
 
 // TestDraft: a patch that does not fit is kept and answered as a failing

@@ -57,7 +57,7 @@ func (h *Handler) serverOps() []op.Op {
 			Doc: "Ask for a piece of work that others can claim and propose for."}),
 		command[ClaimResource, wire.Claim](h, "claim", op.Op{Route: "POST " + ws + "/claims", Status: http.StatusCreated, Tool: true, May: by(auth.Implementer),
 			Doc: "Claim a file or directory before you change it; a conflict names the holder and when the claim ends."}),
-		command[ReleaseClaim, wire.Claim](h, "claim", op.Op{Route: "POST " + ws + "/claims/{claim_id}/release", Tool: true, May: by(auth.Implementer),
+		command[ReleaseClaim, wire.Claim](h, "claim", op.Op{Route: "POST " + ws + "/claims/{claim_id}/release", Tool: true, May: by(auth.Implementer, auth.Orchestrator),
 			Doc: "Give a claim of yours back when you no longer need it."}),
 	}
 }
@@ -67,13 +67,13 @@ func (h *Handler) proposalOps() []op.Op {
 	return []op.Op{
 		proposed[CreateProposal](h, op.Op{Route: "POST " + ws + "/proposals", Status: http.StatusCreated, Tool: true, May: by(auth.Implementer),
 			Doc: "Propose a change as a patch on the tree as it is; the answer's gates say what it still needs."}),
-		proposed[AttachPatch](h, op.Op{Route: "POST " + p + "/revisions", Status: http.StatusCreated, Tool: true, May: by(auth.Implementer),
+		proposed[AttachPatch](h, op.Op{Route: "POST " + p + "/revisions", Status: http.StatusCreated, Tool: true, May: by(auth.Implementer, auth.Orchestrator),
 			Doc: "Replace the patch of your proposal by a new revision; votes and approvals on the old one become stale."}),
 		question(h, op.Op{Name: "proposal.get", Route: "GET " + p, Tool: true, Doc: "Read one proposal with its revisions, votes, approvals and gates.",
 			Out: op.OneOf[wire.Proposal]("proposal", gateFields())}, h.get),
 		command[RequestReview, wire.Proposal](h, "proposal", op.Op{Route: "POST " + p + "/request-review", Tool: true, May: by(auth.Implementer, auth.Orchestrator),
 			Doc: "Put a proposal up for review and start the tests it expects."}),
-		command[WithdrawProposal, wire.Proposal](h, "proposal", op.Op{Route: "POST " + p + "/withdraw", Tool: true, May: by(auth.Implementer),
+		command[WithdrawProposal, wire.Proposal](h, "proposal", op.Op{Route: "POST " + p + "/withdraw", Tool: true, May: by(auth.Implementer, auth.Orchestrator),
 			Doc: "Take your proposal back and release its claims."}),
 		question(h, op.Op{Name: "proposal.explain", Route: "GET " + p + "/gates", Tool: true,
 			Doc: "Say which gates stand between a proposal and its application, and which calls would open them."}, h.explain),

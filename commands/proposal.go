@@ -2,6 +2,8 @@ package commands
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"roundtable/domain"
@@ -109,13 +111,9 @@ func paths(b events.Base) (out []string) {
 // cover returns the resources, each once and in order, and those that the
 // paths outside them need.
 func cover(ids []string, paths []events.PathState) (all []string, err error) {
-	var rs []domain.Resource
-	for _, id := range ids {
-		r, err := domain.ParseResource(id)
-		if err != nil {
-			return nil, err
-		}
-		rs = append(rs, r)
+	rs, err := resources(ids)
+	if err != nil {
+		return nil, err
 	}
 	for _, p := range paths {
 		if !slices.ContainsFunc(rs, func(r domain.Resource) bool { return r.Contains(p.Path) }) {
@@ -128,6 +126,33 @@ func cover(ids []string, paths []events.PathState) (all []string, err error) {
 		}
 	}
 	return all, nil
+}
+
+// resources reads the ids of affected_resources, or refuses with every one that
+// is none.
+func resources(ids []string) (rs []domain.Resource, err error) {
+	var bad *fault.Error
+	for i, id := range ids {
+		r, err := domain.ParseResource(id)
+		f, is := errors.AsType[*fault.Error](err)
+		switch {
+		case err == nil:
+			rs = append(rs, r)
+			continue
+		case !is:
+			return nil, err
+		case bad == nil:
+			bad = fault.Errorf(f.Kind, f.Code, "%s", f.Detail)
+		}
+		bad.At(fmt.Sprintf("/affected_resources/%d", i), f.Detail)
+	}
+	if bad == nil {
+		return rs, nil
+	}
+	if n := len(bad.Fields) - 1; n > 0 {
+		bad.Detail += fmt.Sprintf(" (and %d more resources are not right)", n)
+	}
+	return nil, bad
 }
 
 // AttachPatch adds a revision to a proposal.

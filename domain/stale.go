@@ -111,6 +111,29 @@ func (c Claims) Backing(r Resource, authors []string, v Revision, now time.Time)
 	return found, stale, ok
 }
 
+// A StaleClaim is a claim that would back a revision, were it not stale for it.
+type StaleClaim struct {
+	Claim   Claim
+	Because string
+}
+
+// StaleClaims lists those that the newest revision of f's proposal would rest
+// on, each once.
+func StaleClaims(f Facts) (out []StaleClaim) {
+	p := f.Proposal
+	for _, id := range p.Current().Resources {
+		r, err := ParseResource(id)
+		if err != nil {
+			continue // the gate says so
+		}
+		c, why, ok := f.Claims.Backing(r, p.Authors(), p.Current(), f.Now)
+		if ok && why != "" && !slices.ContainsFunc(out, func(s StaleClaim) bool { return s.Claim.ID == c.ID }) {
+			out = append(out, StaleClaim{c, why})
+		}
+	}
+	return out
+}
+
 // staleFor says what keeps a stale claim from backing revision v's change of r:
 // a path in r that has changed, unless v was made on what it changed to.
 func (o Claim) staleFor(r Resource, v Revision) string {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"roundtable/commands"
@@ -258,5 +259,34 @@ func TestTakenBackAndAgain(t *testing.T) {
 	_, err := b.Do(t.Context(), b.as("ada"), commands.AttachPatch{Proposal: p, Expected: 1, PatchInput: commands.PatchInput{Patch: first}})
 	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != "compensation_is_exact" {
 		t.Errorf("a patch of the author's: %v", err)
+	}
+}
+
+// TestTakenBackAtOnce: of many who take the same transaction back all get the
+// same proposal.
+func TestTakenBackAtOnce(t *testing.T) {
+	b := setUp(t, files)
+	stop := b.run()
+	defer stop()
+	tx := b.applied(first)
+	var callers []commands.Caller
+	for i := range 8 {
+		name := "op" + strconv.Itoa(i)
+		b.join(name, "human", "", "operator")
+		callers = append(callers, b.as(name))
+	}
+	ids, errs := make([]string, len(callers)), make([]error, len(callers))
+	var all sync.WaitGroup
+	for i, c := range callers {
+		all.Go(func() {
+			r, err := b.Do(t.Context(), c, commands.Compensate{Transaction: tx})
+			ids[i], errs[i] = r.IDs["proposal"], err
+		})
+	}
+	all.Wait()
+	for i := range ids {
+		if errs[i] != nil || ids[i] != ids[0] {
+			t.Errorf("%d: %s, %v", i, ids[i], errs[i])
+		}
 	}
 }

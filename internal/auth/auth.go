@@ -119,6 +119,16 @@ func (p Principal) Workspaces() []string {
 	return ws
 }
 
+// Having lists every role that is, or brings with it, one of those given.
+func Having(any ...Role) (all []Role) {
+	for _, r := range Roles {
+		if r.Includes(any...) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // Includes reports whether r is, or brings with it, one of the roles.
 func (r Role) Includes(any ...Role) bool {
 	return slices.ContainsFunc(any, func(x Role) bool { return r == x || slices.Contains(includes[r], x) })

@@ -21,11 +21,11 @@ func (env Env) verbHelp(w io.Writer, c command) {
 	fmt.Fprintf(w, "Usage: roundtable %s\n\n%s\n", strings.Join(append([]string{c.words()}, append(ids, "[--flag value …]")...), " "), env.doc(o.Doc))
 	switch {
 	case o.May.Human && len(o.May.Roles) > 0:
-		fmt.Fprintf(w, "It is for people with one of the roles %s.\n", roles(c))
+		fmt.Fprintf(w, "It is for people with one of the roles %s.\n", o.May.RoleNames())
 	case o.May.Human:
 		fmt.Fprintln(w, "It is for people.")
 	case len(o.May.Roles) > 0:
-		fmt.Fprintf(w, "It needs one of the roles %s.\n", roles(c))
+		fmt.Fprintf(w, "It needs one of the roles %s.\n", o.May.RoleNames())
 	}
 	fmt.Fprintln(w, "\nFlags:")
 	t := table{}
@@ -92,14 +92,6 @@ func (env Env) doc(text string) string {
 
 // named is what may be an operation's name, as people or as agents call it.
 var named = regexp.MustCompile(`[a-z]+[._][a-z._]*[a-z]`)
-
-func roles(c command) string {
-	names := make([]string, len(c.o.May.Roles))
-	for i, r := range c.o.May.Roles {
-		names[i] = string(r)
-	}
-	return strings.Join(names, ", ")
-}
 
 // kind says what a flag takes.
 func kind(name string, p *jsonschema.Schema) string {

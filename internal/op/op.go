@@ -152,10 +152,10 @@ func (o Op) Allows(c Call) error {
 	case o.InWorkspace() && !who.Reads(ws):
 		return fault.Errorf(fault.NotFound, "workspace_not_found", "there is no workspace %s that this token can see", ws)
 	case m.Everywhere && !who.Everywhere(m.Roles...):
-		return fault.Errorf(fault.Forbidden, "forbidden", "%s needs one of the roles %s in all workspaces", o.Name, names(m.Roles)).
+		return fault.Errorf(fault.Forbidden, "forbidden", "%s needs one of the roles %s in all workspaces", o.Name, m.RoleNames()).
 			Then("principal.get", nil, "admin", "an admin can grant the role")
 	case len(m.Roles) > 0 && !who.Has(ws, m.Roles...):
-		return fault.Errorf(fault.Forbidden, "forbidden", "%s needs one of the roles %s", o.Name, names(m.Roles)).
+		return fault.Errorf(fault.Forbidden, "forbidden", "%s needs one of the roles %s", o.Name, m.RoleNames()).
 			Then("principal.get", nil, "admin", "an admin can grant the role")
 	}
 	return o.inScope(c)
@@ -220,10 +220,12 @@ func (o Op) withinScope(c Call, in []byte, has map[string]bool) error {
 	return nil
 }
 
-func names(roles []auth.Role) string {
-	s := make([]string, len(roles))
-	for i, r := range roles {
-		s[i] = string(r)
+// RoleNames names every role that may ask, those that bring one of m's with them
+// among them.
+func (m May) RoleNames() string {
+	var s []string
+	for _, r := range auth.Having(m.Roles...) {
+		s = append(s, string(r))
 	}
 	return strings.Join(s, ", ")
 }

@@ -66,6 +66,11 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
+	apply := op.Op{Name: "x.y", Route: "POST /api/v1/x", May: op.May{Roles: []auth.Role{auth.Orchestrator}, Server: true}}
+	err := apply.Allows(op.Call{Who: who(auth.Agent, auth.Grant{Workspace: "*", Role: auth.Viewer})})
+	if err == nil || !strings.Contains(err.Error(), "roles admin, operator, orchestrator") {
+		t.Errorf("not all that may are named: %v", err)
+	}
 }
 
 // TestServerRights: rights over the server cannot be had through one
