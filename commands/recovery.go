@@ -53,7 +53,7 @@ func (h *Handler) recovery(ctx context.Context, c op.Call, in transactionQuestio
 			return r, err
 		}
 	}
-	if a.tx.State == domain.TxApplied && a.look.Repository != "after" && a.look.Repository != "unknown" {
+	if a.tx.State == domain.TxApplied && a.tx.CompensatedBy == "" && a.look.Repository != "unknown" {
 		if a.mergeable, a.merging, err = u.mergeable(ctx, a.tx, a.proposal); err != nil {
 			return r, err
 		}
@@ -71,8 +71,8 @@ func (u *unit) branch(ctx context.Context, t domain.Transaction) (*wire.Recovery
 	return u.h.World.Branch(ctx, root, t)
 }
 
-// mergeable says whether a transaction can be taken back though its paths are
-// not all as it left them.
+// mergeable says whether a transaction can be taken back, as taking it back
+// would find it now.
 func (u *unit) mergeable(ctx context.Context, t domain.Transaction, of domain.Proposal) (possible bool, why string, err error) {
 	root, err := u.root(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (u *unit) mergeable(ctx context.Context, t domain.Transaction, of domain.Pr
 	}
 	m, err := u.h.World.Reverse(ctx, root, t.Files, movedBack(of, t.Revision))
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
-		return false, f.Detail, nil
+		return false, f.Code + ": " + f.Detail, nil
 	}
 	switch {
 	case err != nil:
@@ -142,7 +142,7 @@ type around struct {
 	tree     domain.Tree
 	look     Look
 
-	mergeable bool // what was applied, and changed since, can be taken back
+	mergeable bool // what was applied can be taken back, as it lies now
 	merging   string
 }
 
@@ -275,7 +275,7 @@ func (a around) compensate() (bool, string) {
 		return false, "it is " + a.tx.State
 	case a.look.Repository == "unknown":
 		return false, "what lies at its paths is not known"
-	case a.look.Repository != "after":
+	case a.look.Repository != "after" || !a.mergeable:
 		return a.mergeable, a.merging
 	}
 	return true, "every path is as it left it"

@@ -255,3 +255,25 @@ func (b *bench) jobOf(r events.TransactionApplyRequested) (j eventlog.Job) {
 	j.Meta = events.Meta{Workspace: b.ws, Actor: r.By, Correlation: "r"}
 	return j
 }
+
+// TestRecoveryTriesCompensation: taking back is offered only where it would
+// not be refused, though every path is as the transaction left it.
+func TestRecoveryTriesCompensation(t *testing.T) {
+	b := setUp(t, files)
+	stop := b.run()
+	defer stop()
+	tx := b.applied(first)
+	b.says(tx, "after", "none", "compensate")
+	if err := os.WriteFile(filepath.Join(b.root, ".gitattributes"), []byte("a.txt filter=x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := b.says(tx, "after", "none", "")
+	for _, a := range r.Actions {
+		if a.Action == "compensate" && !strings.HasPrefix(a.Why, "apply.attr_filter: ") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if _, err := b.Do(t.Context(), b.as("ada"), commands.Compensate{Transaction: tx}); fault.CodeOf(err) != "apply.attr_filter" {
+		t.Error(err)
+	}
+}

@@ -204,14 +204,32 @@ func (w *World) merging(ctx context.Context, s *space, forks []patch.Fork, renam
 		m.Patch, m.Merged = nil, nil
 		m.Conflicts, m.Paths = shownConflicts([]patch.Conflict{{Path: f.refused.Path, Reason: patch.ReasonPlace, Detail: f.refused.Error()}})
 		return m, nil
-	case f.refused != nil && f.refused.Class.Stage() == patch.StageParse:
-		return m, refusal(f.refused)
 	case f.strays != nil:
 		return m, f.strays
 	case f.refused != nil || !gives(f.result.Changes, merged.Images):
-		return m, fault.Errorf(fault.Conflict, "state.stale", "the files changed while they were merged; send it again")
+		return m, s.misfit(ctx, m.Base, f.refused)
 	}
 	return m, nil
+}
+
+// misfit says why the patch of a merge does not give what was merged: the files
+// changed meanwhile, and else what keeps the patch from being taken, which
+// would be the same the next time.
+func (s *space) misfit(ctx context.Context, base []events.PathState, refused *patch.Refusal) error {
+	was := map[string]patch.State{}
+	for _, p := range base {
+		was[p.Path] = state(p)
+	}
+	moved, err := s.Changed(ctx, was)
+	switch {
+	case err != nil:
+		return err
+	case len(moved) > 0:
+		return fault.Errorf(fault.Conflict, "state.stale", "the files changed while they were merged; send it again")
+	case refused != nil:
+		return refusal(refused)
+	}
+	return fault.Errorf(fault.Refused, "apply.attr_filter", "by the attributes as they are now, git does not give back the bytes that the merge comes to")
 }
 
 // gives reports whether changes are exactly the images.

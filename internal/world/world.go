@@ -160,7 +160,7 @@ func (s *space) fit(ctx context.Context, tree patch.Tree, data []byte) (f fitted
 	if state, err := tree.Stat(policy.File); err != nil || state.Kind != patch.Absent {
 		return f, errors.Join(err, noPolicy("the tree has"))
 	}
-	if f.patch, err = patch.Parse(data, patch.Options{SHA256: s.sha256}); err == nil {
+	if f.patch, err = patch.Parse(data, patch.Options{SHA256: s.sha256, UTF8Names: true}); err == nil {
 		f.patch, err = f.patch.Resolve(tree)
 	}
 	if err == nil {
@@ -302,7 +302,11 @@ const maxSuggestion = 64 << 10
 
 // refusal shows the engine's refusal to whoever sent the patch.
 func refusal(r *patch.Refusal) *fault.Error {
-	e := fault.Errorf(fault.Refused, string(r.Class), "%s", redact.Text(strings.TrimPrefix(r.Error(), string(r.Class)+": "))).At("/patch", redact.Text(r.Detail))
+	why := strings.TrimPrefix(r.Error(), string(r.Class)+": ")
+	if r.Class == patch.PathNotUTF8 {
+		why += "; the history holds names as text, so give the file a UTF-8 name with Git first, or take the patch with roundtable patch apply"
+	}
+	e := fault.Errorf(fault.Refused, string(r.Class), "%s", redact.Text(why)).At("/patch", redact.Text(r.Detail))
 	if r.Line > 0 {
 		e.With("line", r.Line)
 	}
