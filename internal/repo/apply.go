@@ -17,7 +17,7 @@ import (
 // state.permission, state.needs_attention (both versions kept) or
 // state.unknown (the marker could not be made durable: ask Outcome). Where
 // changes are committed also state.ref_moved, state.dirty, state.no_branch or
-// state.checked_out_elsewhere: nothing has changed then. After
+// state.checked_out_elsewhere, or state.index_locked: nothing has changed then. After
 // success report it, then call Finish. Applying a committed attempt again
 // gives its receipt again.
 func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (_ Receipt, err error) {
@@ -89,13 +89,17 @@ func (t *tx) apply(ctx context.Context, p planned, of Plan) (Receipt, error) {
 		err = t.makeCommit(ctx, of)
 	}
 	if err == nil {
+		defer t.closeNext()
+		err = t.holdIndex(ctx)
+	}
+	if err == nil {
 		err = t.writeJournal()
 	}
 	if err := t.flip(ctx, of.Commit, err); err != nil {
 		return Receipt{}, err
 	}
 	t.step(Verify, "marked", "")
-	if err := t.bringIndex(ctx, false); err != nil {
+	if t.unnamed != nil || t.indexFollows(ctx) != nil {
 		p.notes = append(p.notes, Note{Note: "index_not_updated"}) // Finish does it, or says why it cannot
 	}
 	return t.receipt(p.notes)
@@ -116,11 +120,17 @@ func (t *tx) flip(ctx context.Context, c *Commit, err error) error {
 	if err := t.change(ctx); err != nil {
 		return t.abort(ctx, err)
 	}
+	if err := t.fillIndex(ctx); err != nil {
+		return t.abort(ctx, err)
+	}
 	passed := false
 	if t.j.Ref != nil {
 		if passed, err = t.moveRef(ctx, *c); !passed {
 			return t.abort(ctx, err)
 		}
+	}
+	if err == nil && passed {
+		t.unnamed = t.nameIndex()
 	}
 	if err == nil {
 		err = t.mark()

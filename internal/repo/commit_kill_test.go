@@ -152,7 +152,7 @@ func TestKilledCommit(t *testing.T) {
 }
 
 // commitSteps are those around and after the commit point.
-var commitSteps = []string{"objects", "commit", "objects_sync", "ref", "ref_sync", "marked", "index_lock", "index_link", "index_write", "index_name"}
+var commitSteps = []string{"objects", "commit", "objects_sync", "index_lock", "index_link", "journal_sync", "index_write", "ref", "ref_sync", "index_name", "index_name_sync", "marked"}
 
 // Killed at the steps that matter most, each of which must be there.
 func TestKilledCommitSteps(t *testing.T) {

@@ -16,5 +16,8 @@ func (w *Workspace) WalkComponents() { w.at.walk.Store(true) }
 // that it finds.
 func (w *Workspace) Lax() { w.lax = true }
 
+// Late makes an apply lock the index only after the branch has moved.
+func (w *Workspace) Late() { w.late = true }
+
 // Blind makes recovery look at no branch.
 func (w *Workspace) Blind() { w.blind = true }

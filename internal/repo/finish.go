@@ -13,9 +13,9 @@ import (
 )
 
 // Finish removes the folder of a committed transaction once its outcome is in
-// the log. Where changes are committed it first makes good what Apply could not
-// do to the user's index: a fault state.index_locked says that this still cannot
-// be done. It is a fault state.needs_attention when somebody wrote into a
+// the log. The index is looked at only if this process does not know that it
+// follows the branch, and locked only if it does not: a fault
+// state.index_locked says that this cannot be done yet. It is a fault state.needs_attention when somebody wrote into a
 // displaced file after the exchange: both versions are then kept, until
 // Resolve. Finishing again changes nothing.
 func (w *Workspace) Finish(ctx context.Context, id string, attempt int) (err error) {
@@ -56,7 +56,7 @@ func (t *tx) finish(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if err := t.bringIndex(ctx, true); err != nil {
+	if err := t.indexFollows(ctx); err != nil {
 		return err
 	}
 	t.step(Finish, "look", "")
@@ -187,6 +187,11 @@ func (t *tx) resolve(ctx context.Context) ([]Kept, error) {
 	}
 	if err != nil {
 		return kept, err
+	}
+	if m == Committed {
+		if err := t.nameIndex(); err != nil {
+			return kept, err
+		}
 	}
 	return kept, t.clear()
 }

@@ -5,102 +5,192 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
-
-	"roundtable/internal/calls"
-	"roundtable/internal/fault"
 )
 
-// bringIndex brings the entries of the paths that were committed, and no
-// others, to what was committed, in the index of the workspace's owner. It may
-// be interrupted anywhere and done again. An entry that its owner has changed
-// meanwhile, or a branch that they have left, stays as it is. Doing it again
-// takes git's lock only if something is left to do.
-func (t *tx) bringIndex(ctx context.Context, again bool) (err error) {
-	m := t.j.Ref
-	if m == nil || !m.Here {
+// holdIndex takes git's lock on the index of the workspace's owner, and makes
+// what is to become that index once the branch has moved, before anything has:
+// as long as the lock is held nobody commits by an index that is behind the
+// branch. What the owner staged since the plan refuses the apply.
+func (t *tx) holdIndex(ctx context.Context) error {
+	if m := t.j.Ref; m == nil || !m.Here || t.w.late {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx)
-	if again {
-		if done, err := t.indexBrought(ctx); err != nil || done {
-			return err
-		}
-	}
-	t.step(Finish, "index_lock", "")
-	lock, err := t.lockIndex(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.release()) }()
-	if head, err := t.w.symbolic(ctx); err != nil || head != m.Ref {
+	t.step(Prepare, "index_lock", "")
+	if err := t.lockIndex(ctx, t.heldLock()); err != nil {
 		return err
 	}
 	x, err := t.w.privateOf(ctx, t.w.index)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, x.close()) }()
-	lines, err := t.behind(ctx, x)
+	t.next = x
+	if err := x.asOldAs(t.w.index); err != nil {
+		return err
+	}
+	lines, staged, err := t.behind(ctx, x, t.j.Ref.New)
+	if err == nil && len(staged) > 0 {
+		err = conflict("state.dirty", "changed and not committed", staged)
+	}
+	if err != nil {
+		return err
+	}
+	return x.enter(ctx, lines)
+}
+
+// fillIndex writes the new index into the lock, durably, with the files as
+// they lie now, so that only a rename is left to be done.
+func (t *tx) fillIndex(ctx context.Context) error {
+	if t.next == nil {
+		return nil
+	}
+	if err := t.next.refresh(ctx); err != nil {
+		return err
+	}
+	ours, err := sameFile(t.heldLock(), t.w.indexLock())
+	if err == nil && !ours {
+		err = indexLocked(t.w.indexLock())
+	}
+	if err != nil {
+		return err
+	}
+	t.step(Verify, "index_write", "")
+	return t.writeLock(t.heldLock(), filepath.Join(t.next.dir, "index"))
+}
+
+// closeNext removes what the new index was made in. What it cannot remove the
+// next opening of the workspace does.
+func (t *tx) closeNext() {
+	if t.next != nil {
+		_ = t.next.close()
+	}
+}
+
+// nameIndex makes the lock the index where it is this transaction's: its
+// branch has moved, and so the lock holds the whole new index. It may be done
+// again.
+func (t *tx) nameIndex() error {
+	if t.w.index == "" {
+		return nil
+	}
+	own := t.heldLock()
+	ours, err := sameFile(own, t.w.indexLock())
+	if err != nil || !ours {
+		return pathError(own, err)
+	}
+	return t.renameLock(own)
+}
+
+// indexFollows makes sure that the entries of the paths that were committed,
+// and no others, are what was committed. Mostly that is so already, and no
+// lock is taken. An entry that its owner has changed meanwhile, or a branch
+// that they have left, stays as it is.
+func (t *tx) indexFollows(ctx context.Context) error {
+	m := t.j.Ref
+	if m == nil || !m.Here || t.w.indexed[t.name()] {
+		return nil
+	}
+	if err := t.nameIndex(); err != nil || t.w.indexed[t.name()] {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	x, lines, err := t.isBehind(ctx)
+	if x != nil {
+		err = errors.Join(err, x.close())
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(lines) == 0:
+		return t.dropLocks()
+	}
+	return t.bringIndex(ctx)
+}
+
+// isBehind returns the entries that are not what was committed, with the copy
+// of the index that they are of.
+func (t *tx) isBehind(ctx context.Context) (x *private, lines []byte, err error) {
+	if head, err := t.w.symbolic(ctx); err != nil || head != t.j.Ref.Ref {
+		return nil, nil, err
+	}
+	now, _, err := t.w.branchPosition(ctx, *t.j.Ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	if x, err = t.w.privateOf(ctx, t.w.index); err == nil {
+		lines, _, err = t.behind(ctx, x, now)
+	}
+	return x, lines, err
+}
+
+// bringIndex is for an index whose lock was lost after the branch had moved.
+// It may be interrupted anywhere and done again.
+func (t *tx) bringIndex(ctx context.Context) (err error) {
+	own := t.lateLock()
+	t.step(Finish, "index_late_lock", "")
+	if err := t.lockIndex(ctx, own); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.dropLock(own)) }()
+	x, lines, err := t.isBehind(ctx)
+	if x != nil {
+		defer func() { err = errors.Join(err, x.close()) }()
+	}
 	if err != nil || len(lines) == 0 {
 		return err
 	}
-	keep := []setting{{"core.untrackedCache", "keep"}}
-	if _, err := x.git(ctx, call{config: keep, args: []string{"update-index", "--add", "-z", "--index-info"}, stdin: lines}); err != nil {
+	if err := errors.Join(x.asOldAs(t.w.index), x.enter(ctx, lines)); err != nil {
 		return err
 	}
-	if _, err := x.git(ctx, call{config: keep, args: []string{"update-index", "-q", "--refresh"}, ok: []int{1}}); err != nil {
+	if err := x.refresh(ctx); err != nil {
 		return err
 	}
-	t.step(Finish, "index_write", "")
-	if err := lock.write(filepath.Join(x.dir, "index")); err != nil {
+	t.step(Finish, "index_late_write", "")
+	if err := t.writeLock(own, filepath.Join(x.dir, "index")); err != nil {
 		return err
 	}
-	t.step(Finish, "index_name", "")
-	return lock.commit()
+	return t.renameLock(own)
 }
 
-// indexBrought says that no entry is behind, and that no lock of ours lies there.
-func (t *tx) indexBrought(ctx context.Context) (done bool, err error) {
-	var st unix.Stat_t
-	own := t.ownIndex()
-	if err := calls.Lstat(own, &st); !missing(err) {
-		return false, pathError(own, err)
-	}
-	if head, err := t.w.symbolic(ctx); err != nil || head != t.j.Ref.Ref {
-		return err == nil, err
-	}
-	x, err := t.w.privateOf(ctx, t.w.index)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, x.close()) }()
-	lines, err := t.behind(ctx, x)
-	return len(lines) == 0, err
+var keepUntracked = []setting{{"core.untrackedCache", "keep"}}
+
+// enter brings entries into the index, as update-index reads them.
+func (x *private) enter(ctx context.Context, lines []byte) error {
+	_, err := x.git(ctx, call{config: keepUntracked, args: []string{"update-index", "--add", "-z", "--index-info"}, stdin: lines})
+	return err
 }
 
-// ownIndex is the second name of a lock of ours.
-func (t *tx) ownIndex() string {
-	return filepath.Join(filepath.Dir(t.w.index), "roundtable-"+t.name())
+// refresh brings into the index how its files lie on disk.
+func (x *private) refresh(ctx context.Context) error {
+	_, err := x.git(ctx, call{config: keepUntracked, args: []string{"update-index", "-q", "--refresh"}, ok: []int{1}})
+	return err
+}
+
+// asOldAs gives the copy the time of the index it is of: by that git knows
+// which files it must look into, since they may have changed just after.
+func (x *private) asOldAs(index string) error {
+	st, err := os.Stat(index)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.Chtimes(filepath.Join(x.dir, "index"), st.ModTime(), st.ModTime())
+	}
+	return pathError(index, err)
 }
 
 // behind returns, as update-index reads them, the entries that are still as
-// they were before the commit and should be as they are after it.
-func (t *tx) behind(ctx context.Context, x *private) ([]byte, error) {
+// they were before the commit and should be as they are after it, where the
+// branch is at the commit now; and the paths whose entries somebody changed.
+func (t *tx) behind(ctx context.Context, x *private, now string) (lines []byte, others []string, err error) {
 	m := t.j.Ref
 	have, err := x.entries(ctx, "")
 	if err != nil {
-		return nil, err
-	}
-	now, _, err := t.w.branchPosition(ctx, *m)
-	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	before, after, head := t.w.treeOf(ctx, m.Old), t.w.treeOf(ctx, m.New), t.w.treeOf(ctx, now)
 	index := map[string]item{}
@@ -118,10 +208,12 @@ func (t *tx) behind(ctx context.Context, x *private) ([]byte, error) {
 		is, err2 := after.file(p)
 		top, err3 := head.file(p)
 		if err := errors.Join(err1, err2, err3); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		switch at := index[p]; {
-		case at == is || at != was || top != is:
+		case at == is:
+		case at != was || top != is:
+			others = append(others, p)
 		case is.mode == "":
 			fmt.Fprintf(&away, "0 %s\t%s\x00", strings.Repeat("0", len(m.New)), p)
 			delete(index, p)
@@ -133,12 +225,14 @@ func (t *tx) behind(ctx context.Context, x *private) ([]byte, error) {
 	for _, op := range comes {
 		p := string(op.Path)
 		if is, err := after.file(p); err != nil {
-			return nil, err
-		} else if !inTheWay[p] && !underFile(index, p) {
+			return nil, nil, err
+		} else if inTheWay[p] || underFile(index, p) {
+			others = append(others, p)
+		} else {
 			fmt.Fprintf(&there, "%s %s\t%s\x00", is.mode, is.oid, p)
 		}
 	}
-	return append(away.Bytes(), there.Bytes()...), nil
+	return append(away.Bytes(), there.Bytes()...), others, nil
 }
 
 // parents returns the folders that an index's files lie in.
@@ -160,112 +254,4 @@ func underFile(index map[string]item, p string) bool {
 		}
 	}
 	return false
-}
-
-// An indexLock is git's lock on the index, held by a file of ours that has a
-// second name: by that a lock that a dead process left is known to be ours.
-type indexLock struct {
-	w    *Workspace
-	f    *calls.File
-	own  string
-	done bool // the lock has become the index
-}
-
-func (l *indexLock) name() string { return l.w.index + ".lock" }
-
-// lockIndex takes the lock. One that somebody else holds is waited for, and
-// never removed.
-func (t *tx) lockIndex(ctx context.Context) (*indexLock, error) {
-	l := &indexLock{w: t.w, own: t.ownIndex()}
-	ours, err := sameFile(l.own, l.name())
-	if err != nil {
-		return nil, pathError(l.own, err)
-	}
-	if !ours {
-		if err := calls.Unlink(l.own); err != nil && !missing(err) {
-			return nil, pathError(l.own, err)
-		}
-	}
-	how := unix.O_WRONLY | unix.O_NOFOLLOW
-	if !ours {
-		how |= unix.O_CREAT | unix.O_EXCL
-	}
-	if l.f, err = calls.OpenFile(l.own, how, 0o600); err != nil {
-		return nil, pathError(l.own, err)
-	}
-	if ours {
-		return l, pathError(l.own, l.f.Truncate(0))
-	}
-	t.step(Finish, "index_link", "")
-	for end := time.Now().Add(t.w.o.LockWait); ; time.Sleep(10 * time.Millisecond) {
-		err = calls.Linkat(unix.AT_FDCWD, l.own, unix.AT_FDCWD, l.name())
-		if !errors.Is(err, unix.EEXIST) || time.Now().After(end) {
-			break
-		}
-	}
-	if errors.Is(err, unix.EEXIST) {
-		err = fault.Errorf(fault.Unavailable, "state.index_locked", "another program holds %s, so the index cannot be brought to what was committed yet; if none is running, remove that file", l.name()).
-			With("lock", l.name())
-	}
-	if err != nil {
-		return nil, errors.Join(pathError(l.own, err), l.f.Close(), calls.Unlink(l.own))
-	}
-	return l, nil
-}
-
-// sameFile says whether two names are of one file.
-func sameFile(a, b string) (bool, error) {
-	var sa, sb unix.Stat_t
-	for name, st := range map[string]*unix.Stat_t{a: &sa, b: &sb} {
-		if err := calls.Lstat(name, st); missing(err) {
-			return false, nil
-		} else if err != nil {
-			return false, err
-		}
-	}
-	return sa.Dev == sb.Dev && sa.Ino == sb.Ino, nil
-}
-
-// write fills the lock with a new index, durably, with the owner and the
-// permission bits of the old one.
-func (l *indexLock) write(from string) error {
-	src, err := calls.OpenFile(from, unix.O_RDONLY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return pathError(from, err)
-	}
-	_, err = io.Copy(l.f, src)
-	if err = errors.Join(err, src.Close()); err != nil {
-		return pathError(l.name(), err)
-	}
-	var st unix.Stat_t
-	switch err := calls.Lstat(l.w.index, &st); {
-	case missing(err):
-		err = calls.Fchmod(l.f.Fd(), 0o644)
-		return pathError(l.name(), errors.Join(err, l.f.Sync()))
-	case err != nil:
-		return pathError(l.w.index, err)
-	}
-	if err := dress(l.f.Fd(), l.w.index, int(st.Uid), int(st.Gid), nil, st.Mode&0o777); err != nil {
-		return err
-	}
-	return pathError(l.name(), l.f.Sync())
-}
-
-// commit makes the lock the index.
-func (l *indexLock) commit() error {
-	if err := calls.Rename(l.name(), l.w.index); err != nil {
-		return pathError(l.w.index, err)
-	}
-	l.done = true
-	dir := filepath.Dir(l.w.index)
-	return syncDir(dir, func(fd int) error { return calls.Fsync(fd, dir) })
-}
-
-// release gives the lock up, if it has not become the index.
-func (l *indexLock) release() error {
-	err := l.f.Close()
-	if !l.done {
-		err = errors.Join(err, calls.Unlink(l.name()))
-	}
-	return pathError(l.own, errors.Join(err, calls.Unlink(l.own)))
 }

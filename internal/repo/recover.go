@@ -72,6 +72,9 @@ func (t *tx) settle(ctx context.Context) (Recovered, error) {
 		if err := t.sure(); err != nil {
 			return r, err
 		}
+		if err := t.nameIndex(); err != nil {
+			return r, err
+		}
 		notes, err := t.settled("attention")
 		r.Stuck, r.Kept = notes.Stuck, notes.Kept
 		return r, err
@@ -109,7 +112,8 @@ func (t *tx) settle(ctx context.Context) (Recovered, error) {
 }
 
 // forward looks whether the branch has moved already, which is the commit
-// point of a transaction that is committed, and then writes the marker. With
+// point of a transaction that is committed, and then gives the index its name
+// and writes the marker. With
 // any other marker it has been decided that the paths go back.
 func (t *tx) forward(ctx context.Context, m Marker) (bool, error) {
 	if t.j.Ref == nil || m != None || t.w.blind {
@@ -120,6 +124,9 @@ func (t *tx) forward(ctx context.Context, m Marker) (bool, error) {
 		return false, err
 	}
 	if err := t.syncRef(*t.j.Ref); err != nil {
+		return false, err
+	}
+	if err := t.nameIndex(); err != nil {
 		return false, err
 	}
 	return true, t.mark()

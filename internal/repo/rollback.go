@@ -72,6 +72,9 @@ func (t *tx) rollback(ctx context.Context) (settlement, error) {
 	if err := t.sync(); err != nil {
 		return out, err
 	}
+	if err := t.dropLocks(); err != nil {
+		return out, err
+	}
 	if len(out.Stuck) > 0 {
 		return out, t.putJSON(Back, "attention", out)
 	}

@@ -28,6 +28,8 @@ type tx struct {
 	attempt int
 	dir     int // the open folder
 	j       journal
+	next    *private // while the index is locked: what it is to be
+	unnamed error    // why the lock has not become the index
 }
 
 func (t *tx) name() string { return txName(t.id, t.attempt) }
@@ -155,9 +157,12 @@ func (t *tx) putJSON(p Phase, file string, v any) error {
 	return t.put(p, file, append(b, '\n'))
 }
 
-// clear removes the folder: first all but the markers, then these, so that a
+// clear gives up the index's lock and removes the folder: first all but the markers, then these, so that a
 // crash in between leaves what says that there is nothing left to do.
 func (t *tx) clear() error {
+	if err := t.dropLocks(); err != nil {
+		return err
+	}
 	fd, err := openat(t.dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	if err != nil {
 		return err
@@ -189,6 +194,7 @@ func (t *tx) clear() error {
 		return err
 	}
 	delete(t.w.durable, t.name())
+	delete(t.w.indexed, t.name())
 	t.step(Finish, "rmdir", "")
 	return errors.Join(calls.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR), calls.Fsync(p.dir, txDir), p.close())
 }

@@ -47,8 +47,10 @@ type Workspace struct {
 	attrs   attrCache       // of attributes
 	durable map[string]bool // attempts whose marker this process knows to be on the disk; of whoever writes
 	lock    *calls.File     // while somebody in this process changes the workspace
+	indexed map[string]bool // attempts whose index this process has brought up; of whoever writes
 	lax     bool            // only in tests, as their control: staged files and markers that are found are not synced
 	blind   bool            // the same: recovery does not look at the branch
+	late    bool            // the same: the index is locked only after the branch has moved
 
 	objects, headers reader
 }
@@ -92,7 +94,7 @@ func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), durable: map[string]bool{}, reserved: slices.Clone(o.Reserved),
+	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), durable: map[string]bool{}, indexed: map[string]bool{}, reserved: slices.Clone(o.Reserved),
 		objects: reader{mode: "--batch"}, headers: reader{mode: "--batch-check"}}
 	err = w.findGit(ctx)
 	if w.o.Scratch == "" {
