@@ -98,7 +98,7 @@ func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRe
 	}
 	found.Base.Watched = len(tree.Applying) == 0 // else the tree may still be taken back
 	return events.ProposalRevisionAttached{Risk: risk, PatchDigest: digest, PatchBytes: int64(len(patch)), Base: found.Base, Files: found.Files,
-		Resources: resources, AttachedBy: u.caller.Who.ID}, nil
+		Resources: resources, AttachedBy: u.caller.Who.ID, AttachedAt: u.now}, nil
 }
 
 func paths(b events.Base) (out []string) {

@@ -35,6 +35,7 @@ type Claim struct {
 	Fence    int64
 	Base     events.BaseHash
 	Seen     *events.PathState // of a file: all that lay there
+	Granted  time.Time
 	Expires  time.Time
 	Stale    *Staleness // nil while all is as the holder knows it
 }
@@ -61,7 +62,7 @@ func (c Claims) Evolve(e events.Payload) Claims {
 			c.Live = map[string]Claim{}
 		}
 		r, _ := ParseResource(e.Resource) // it was parsed when it was granted
-		c.Live[e.Claim] = Claim{ID: e.Claim, Resource: r, Type: e.Type, Holder: e.Holder, Task: e.Task, Fence: e.Fence, Base: e.Base, Seen: e.Seen, Expires: e.ExpiresAt}
+		c.Live[e.Claim] = Claim{ID: e.Claim, Resource: r, Type: e.Type, Holder: e.Holder, Task: e.Task, Fence: e.Fence, Base: e.Base, Seen: e.Seen, Granted: e.GrantedAt, Expires: e.ExpiresAt}
 		c.refresh(c.Live[e.Claim])
 		c.Fence = max(c.Fence, e.Fence)
 	case events.ClaimReleased:
@@ -137,16 +138,34 @@ func (c Claims) Release(workspace, id, holder string, now time.Time) ([]events.P
 	return []events.Payload{events.ClaimReleased{Claim: id, Workspace: workspace, Cause: "holder"}}, nil
 }
 
-// ReleaseOf ends the claims of holders on exactly these resources: what a
-// proposal that has come to its end had claimed for itself. A wider claim may
-// serve other work and stays.
-func (c Claims) ReleaseOf(workspace string, holders, resources []string, cause string) (out []events.Payload) {
+// ReleaseOf ends the claims that p, which has come to its end, had relied on:
+// of its authors, on exactly the resources of one of its revisions. A wider
+// claim may serve other work and stays, and so does one for another task or
+// one that was taken after the last revision that names it was replaced.
+func (c Claims) ReleaseOf(p Proposal, cause string) (out []events.Payload) {
 	for _, o := range c.sorted() {
-		if slices.Contains(holders, o.Holder) && slices.Contains(resources, o.Resource.ID()) {
-			out = append(out, events.ClaimReleased{Claim: o.ID, Workspace: workspace, Cause: cause})
+		if slices.Contains(p.Authors(), o.Holder) && p.reliedOn(o) {
+			out = append(out, events.ClaimReleased{Claim: o.ID, Workspace: p.Workspace, Cause: cause})
 		}
 	}
 	return out
+}
+
+// reliedOn reports whether a claim was one of p's.
+func (p Proposal) reliedOn(o Claim) bool {
+	for i, r := range p.Revisions {
+		if !slices.Contains(r.Resources, o.Resource.ID()) {
+			continue
+		}
+		if i == len(p.Revisions)-1 {
+			return true
+		}
+		replaced := p.Revisions[i+1].At // zero if it is not known
+		if !o.Granted.After(replaced) && (o.Task == "" || o.Task == p.Task) {
+			return true
+		}
+	}
+	return false
 }
 
 // authorizes reports whether one of holders may write r by o.
@@ -186,4 +205,4 @@ func (c Claims) sorted() []Claim {
 }
 
 // Code names the state's JSON, for snapshots.
-func (Claims) Code() string { return "claims.2" }
+func (Claims) Code() string { return "claims.3" }

@@ -3,6 +3,7 @@ package domain
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"roundtable/events"
 	"roundtable/internal/fault"
@@ -47,6 +48,7 @@ type Revision struct {
 	Resources   []string
 	AttachedBy  string
 	Risk        string // the higher of the author's word and policy's
+	At          time.Time
 }
 
 // Evolve returns p after e has happened.
@@ -56,7 +58,7 @@ func (p Proposal) Evolve(e events.Payload) Proposal {
 		return Proposal{ID: e.Proposal, Workspace: e.Workspace, Task: e.Task, Author: e.Author, Risk: e.Risk, Status: Pending,
 			Compensates: e.Compensates, Title: e.Title, Summary: e.Summary, ExpectedTests: e.ExpectedTests}
 	case events.ProposalRevisionAttached:
-		p.Revisions = append(slices.Clip(p.Revisions), Revision{e.Number, e.PatchDigest, e.Base, e.Files, e.Resources, e.AttachedBy, e.Risk})
+		p.Revisions = append(slices.Clip(p.Revisions), Revision{e.Number, e.PatchDigest, e.Base, e.Files, e.Resources, e.AttachedBy, e.Risk, e.AttachedAt})
 		if p.Status == RevisionRequested {
 			p.Status = Pending
 		}
@@ -221,7 +223,7 @@ func (p Proposal) Withdraw(by, reason string, c Claims, open Transaction) ([]eve
 
 // end adds the release of what p had claimed to what ends it.
 func (p Proposal) end(c Claims, cause string, what ...events.Payload) []events.Payload {
-	return append(what, c.ReleaseOf(p.Workspace, p.Authors(), p.Current().Resources, cause)...)
+	return append(what, c.ReleaseOf(p, cause)...)
 }
 
 // RecordTest takes the result of a verified run. One of an older revision is

@@ -1,5 +1,7 @@
 package events
 
+import "time"
+
 // ProposalCreated means: someone wants to make a change. Its patch comes with
 // the first ProposalRevisionAttached, in the same append.
 type ProposalCreated struct {
@@ -29,6 +31,7 @@ type ProposalRevisionAttached struct {
 	AttachedBy  string        `json:"attached_by"`
 	RebasedFrom int           `json:"rebased_from,omitempty"` // the revision that was merged into a moved base
 	Merged      []string      `json:"merged_paths,omitempty"` // whose content was merged: neither side's
+	AttachedAt  time.Time     `json:"attached_at,omitzero"`   // zero of those from before claims of older revisions were released
 }
 
 // A Base is what a revision was made on: the state of every path that the
