@@ -42,6 +42,8 @@ type Transaction struct {
 	Compensation                   string // the open proposal that takes it back
 	CompensatedBy                  string
 	Failure                        events.TransactionFailed
+	Recovered                      events.TransactionRecovered        // the newest; zero if there was none
+	Recoveries                     int                                // how many there were
 	Resolving                      events.TransactionResolveRequested // that has not ended; zero if there is none
 	Resolved                       events.TransactionResolved         // of the newest attempt
 	Unresolved                     events.TransactionResolveFailed    // why the newest resolving failed; zero if it did not
@@ -62,6 +64,8 @@ func (t Transaction) Evolve(e events.Payload) Transaction {
 		t.Wish, t.Resolved = events.TransactionApplyQueued{}, events.TransactionResolved{}
 	case events.TransactionPhaseCompleted:
 		// shown, and nothing is decided by it
+	case events.TransactionRecovered:
+		t.Recovered, t.Recoveries = e, t.Recoveries+1
 	case events.TransactionApplied:
 		t.State, t.Files, t.AfterPaths = TxApplied, e.Files, e.AfterPaths
 		t.Ref, t.Commit, t.Parent = e.Ref, e.Commit, e.Parent

@@ -110,6 +110,30 @@ type TransactionFailed struct {
 	Paths       []string `json:"paths,omitempty"`
 }
 
+// TransactionRecovered means: an attempt was found that a dead process, or a
+// try that could not end it, had left in the workspace, and its paths were
+// brought to where Found says. It changes no state of the transaction: what
+// becomes of the attempt is told by the events that follow.
+type TransactionRecovered struct {
+	Transaction string `json:"transaction_id"`
+	Attempt     int    `json:"attempt"`
+	// Found is nothing_begun: no path had been touched; rolled_back: every path
+	// is as before; committed: every path is as after; or attention: the paths
+	// in Stuck wait for a person, and every other is as before.
+	Found   string      `json:"found"`
+	FoundAt string      `json:"found_at"`        // start or before_apply
+	Folder  string      `json:"folder"`          // names what was found in the workspace, for as long as it is there
+	Stuck   []StuckPath `json:"stuck,omitempty"` // at most 100
+	Kept    []PathState `json:"kept,omitempty"`  // versions that lie nowhere but in the blob store, at most 100
+	More    int         `json:"more,omitempty"`  // stuck paths and kept versions that are not listed
+}
+
+// A StuckPath is one that waits for a person: both versions are kept.
+type StuckPath struct {
+	Path   string `json:"path"` // "" is every path: the journal cannot be read
+	Reason string `json:"reason"`
+}
+
 // TransactionCompensated means: another transaction has taken this one back.
 type TransactionCompensated struct {
 	Transaction string `json:"transaction_id"`
@@ -202,6 +226,7 @@ func (e TransactionApplyRequested) Stream() Stream { return TransactionStream(e.
 func (e TransactionPhaseCompleted) Stream() Stream { return TransactionStream(e.Transaction) }
 func (e TransactionApplied) Stream() Stream        { return TransactionStream(e.Transaction) }
 func (e TransactionFailed) Stream() Stream         { return TransactionStream(e.Transaction) }
+func (e TransactionRecovered) Stream() Stream      { return TransactionStream(e.Transaction) }
 func (e TransactionCompensated) Stream() Stream    { return TransactionStream(e.Transaction) }
 func (e TransactionRestored) Stream() Stream       { return TransactionStream(e.Transaction) }
 func (e TransactionCompensationProposed) Stream() Stream {

@@ -51,6 +51,7 @@ var types = index(
 	of[TransactionPhaseCompleted]("transaction.phase_completed"),
 	of[TransactionApplied]("transaction.applied"),
 	of[TransactionFailed]("transaction.failed"),
+	of[TransactionRecovered]("transaction.recovered"),
 	of[TransactionCompensated]("transaction.compensated"),
 	of[TransactionApplyQueued]("transaction.apply_queued"),
 	of[TransactionRetried]("transaction.retried"),

@@ -248,7 +248,7 @@ func (a Applier) left(ctx context.Context, r events.TransactionApplyRequested) (
 // marker settles the workspace and returns how the attempt stands: Attention
 // also where its journal cannot be read.
 func (a Applier) marker(ctx context.Context, r events.TransactionApplyRequested, space *repo.Workspace) (repo.Marker, error) {
-	found, err := a.settle(ctx, r.Workspace, space)
+	found, err := a.settle(ctx, r.Workspace, space, "before_apply")
 	if err != nil {
 		return repo.None, err
 	}
@@ -299,7 +299,7 @@ func (a Applier) Recover(ctx context.Context) error {
 			a.Log.ErrorContext(ctx, "workspace cannot be opened", "workspace", id, "root", root, "err", err)
 			continue
 		}
-		if _, err := a.settle(ctx, id, space); err != nil {
+		if _, err := a.settle(ctx, id, space, "start"); err != nil {
 			a.Log.ErrorContext(ctx, "workspace cannot be recovered", "workspace", id, "root", root, "err", err)
 			continue
 		}
@@ -309,18 +309,4 @@ func (a Applier) Recover(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// settle takes back what was begun in a workspace and not committed, by a
-// dead process or by a try of this one that could not end it: nothing may be
-// planned on a tree that is half changed.
-func (a Applier) settle(ctx context.Context, id string, space *repo.Workspace) ([]repo.Recovered, error) {
-	if a.Torn {
-		return nil, nil
-	}
-	found, err := space.Recover(ctx)
-	for _, f := range found {
-		a.Log.InfoContext(ctx, "recovered", "workspace", id, "transaction", f.Tx, "attempt", f.Attempt, "marker", f.Marker, "stuck", len(f.Stuck))
-	}
-	return found, err
 }

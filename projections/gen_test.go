@@ -228,7 +228,7 @@ func (w *world) open() []events.Payload {
 func (w *world) transact() []events.Payload {
 	x := pick(w, w.transactions)
 	attempt, p := rapid.IntRange(1, 3).Draw(w.t, "attempt"), x.proposal
-	switch w.word("queue", "wish", "retry", "cancel", "resolve", "stage", "apply", "phase", "applied", "failed", "compensated", "restored", "proposed") {
+	switch w.word("queue", "wish", "retry", "cancel", "resolve", "stage", "apply", "phase", "applied", "failed", "recovered", "compensated", "restored", "proposed") {
 	case "queue":
 		return []events.Payload{events.WorkspaceTransactionQueued{Workspace: p.workspace, Transaction: x.id, Behind: pick(w, w.transactions).id}}
 	case "wish":
@@ -256,6 +256,9 @@ func (w *world) transact() []events.Payload {
 			events.ProposalTransactionFailed{Proposal: p.id, Transaction: x.id, Code: "conflict"}}
 	case "restored":
 		return []events.Payload{events.TransactionRestored{Transaction: x.id, By: pick(w, w.transactions).id}}
+	case "recovered":
+		return []events.Payload{events.TransactionRecovered{Transaction: x.id, Attempt: attempt, Found: w.word("rolled_back", "attention"), FoundAt: "start", Folder: w.text(),
+			Stuck: []events.StuckPath{{Path: "a", Reason: w.text()}}, Kept: []events.PathState{{Path: "a", Kind: "file", SHA256: "s"}}, More: 1}}
 	case "compensated":
 		return []events.Payload{events.TransactionCompensated{Transaction: x.id, By: pick(w, w.transactions).id}}
 	}

@@ -31,6 +31,7 @@ var transactions = Projector{
 		on(resolved),
 		on(applyRequested),
 		on(phaseCompleted),
+		on(recovered),
 		on(applied),
 		on(func(ctx context.Context, r *rows, e events.Event, p events.TransactionFailed) error {
 			failure, err := document(wire.Failure{Code: p.Code, Detail: p.Detail, Paths: p.Paths})
@@ -118,6 +119,22 @@ func phaseCompleted(ctx context.Context, r *rows, e events.Event, p events.Trans
 		return err
 	}
 	return r.set(ctx, `UPDATE transactions SET updated_at = ? WHERE id = ?`, nanos(e.Time), p.Transaction)
+}
+
+// recovered shows a recovery as a phase of the attempt that it found.
+func recovered(ctx context.Context, r *rows, e events.Event, p events.TransactionRecovered) error {
+	out := map[string]any{"found_at": p.FoundAt}
+	if len(p.Stuck) > 0 {
+		out["stuck"] = p.Stuck
+	}
+	if len(p.Kept) > 0 {
+		out["kept"] = p.Kept
+	}
+	if p.More > 0 {
+		out["more"] = p.More
+	}
+	return phaseCompleted(ctx, r, e, events.TransactionPhaseCompleted{Transaction: p.Transaction, Attempt: p.Attempt, Phase: "recover", Status: "completed",
+		Actor: e.Actor, Outputs: out, RecoveryState: p.Found, StartedAt: e.Time, EndedAt: e.Time})
 }
 
 func applied(ctx context.Context, r *rows, e events.Event, p events.TransactionApplied) error {

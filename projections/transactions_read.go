@@ -89,7 +89,7 @@ type transactionList struct {
 type phaseList struct {
 	Page
 	Transaction string `json:"transaction_id"`
-	Phase       string `json:"phase,omitempty" jsonschema:"stage, validate, prepare, apply, verify or finish"`
+	Phase       string `json:"phase,omitempty" jsonschema:"stage, validate, prepare, apply, verify, finish or recover"`
 	Actor       string `json:"actor,omitempty" jsonschema:"a principal's id, or system"`
 }
 
@@ -121,11 +121,11 @@ func (r *Reader) transactionOps() []op.Op {
 func (r *Reader) phasesOp() op.Op {
 	o := op.Op{
 		Name: "transaction.phases", Route: inWorkspace("transactions/{transaction_id}/phases"), May: op.May{Any: true},
-		Doc: "List the steps of all attempts of one transaction, oldest first unless asked otherwise.",
+		Doc: "List the steps of all attempts of one transaction, and what was recovered of them, oldest first unless asked otherwise.",
 		Out: op.ListOf[wire.Phase]("phases"),
 	}
 	return op.Of(o, func(ctx context.Context, c op.Call, in phaseList) (op.Answer, error) {
-		if err := oneOf("/phase", in.Phase, "stage", "validate", "prepare", "apply", "verify", "finish"); err != nil {
+		if err := oneOf("/phase", in.Phase, "stage", "validate", "prepare", "apply", "verify", "finish", "recover"); err != nil {
 			return op.Answer{}, err
 		}
 		w := where{}

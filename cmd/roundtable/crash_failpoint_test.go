@@ -68,6 +68,7 @@ func TestKilledWhileTakingBack(t *testing.T) {
 	if !a.die(t) {
 		t.Fatal("not killed")
 	}
+	a.taken = true
 	kills, stride := 0, 9
 	if long() {
 		stride = 1
@@ -93,9 +94,11 @@ func dieAt(t *testing.T, point string) bool {
 	if !a.die(t) {
 		return false
 	}
-	if a.tree(t) == "mixed" || point == "apply:marked" || long() && point != "apply:closed" {
+	mixed := a.tree(t) == "mixed"
+	if mixed || point == "apply:marked" || long() && point != "apply:closed" {
 		start(t, a.data, failpointVar+"=apply:leased").dead(t) // so that nothing but settling happens
 	}
+	a.taken = a.taken || mixed
 	if is := a.tree(t); is == "mixed" {
 		t.Errorf("settled, and half applied:\n%s", lies(t, a.root))
 	}
@@ -126,6 +129,7 @@ type apply struct {
 	before, after string
 	proposal, key string
 	first         *server // that dies
+	taken         bool    // back, by a recovery
 }
 
 // newApply has it served by a process with a failpoint.
@@ -191,4 +195,13 @@ func (a *apply) ends(t *testing.T) {
 		t.Errorf("applied, and the tree is %s:\n%s", is, lies(t, a.root))
 	}
 	a.sound(t)
+	back := 0
+	for _, p := range a.rows(t, "views.db", "SELECT status, recovery_state, attempt FROM phases WHERE phase = 'recover'") {
+		if p["recovery_state"] == "rolled_back" {
+			back++
+		}
+	}
+	if a.taken && back != 1 || back > 1 {
+		t.Errorf("%d recoveries are said to have taken something back", back)
+	}
 }

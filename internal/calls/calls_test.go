@@ -21,6 +21,7 @@ import (
 // what it does with them can be made again and nothing durable rests on it.
 var aside = map[string][]string{
 	"repo/candidate.go":   {"WriteFile"},                 // the private index and its objects
+	"repo/ignored.go":     {"MkdirTemp", "RemoveAll"},    // ignore files to ask git about
 	"repo/git.go":         {"Kill", "NewFile"},           // of git itself
 	"repo/head.go":        {"Lstat", "ReadFile", "Open"}, // git's own files, read only
 	"repo/lock.go":        {"Getpid", "OpenRoot"},        // the sweep of private indexes

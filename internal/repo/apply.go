@@ -58,7 +58,7 @@ func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (
 // ready settles what dead processes left, knows what the file system can do,
 // and refuses paths that wait for a person.
 func (w *Workspace) ready(ctx context.Context, p Plan) error {
-	left, err := w.settleAll(ctx)
+	left, err := w.settleAll(ctx, nil)
 	if err != nil {
 		return err
 	}

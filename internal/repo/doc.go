@@ -156,6 +156,7 @@ type Recovered struct {
 	Marker  Marker  `json:"marker"`          // None: nothing had happened; Committed: report it, then call Finish; Aborted: rolled back
 	Stuck   []Stuck `json:"stuck,omitempty"` // of Attention
 	Kept    []Kept  `json:"kept,omitempty"`
+	Folder  string  `json:"-"` // names the folder that was found: no two tries of an attempt have the same
 }
 
 // A Stuck path waits for a person: both versions are kept.

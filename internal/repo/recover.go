@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"roundtable/internal/calls"
 )
 
 // Recover settles every transaction that a dead process left: one without a
@@ -15,17 +18,25 @@ import (
 // returned and left as they are: report each to the log, then call Finish.
 // It may be called at any time, and again.
 func (w *Workspace) Recover(ctx context.Context) (out []Recovered, err error) {
+	return w.Settle(ctx, nil)
+}
+
+// Settle is Recover, and tells of each transaction what it came to before the
+// transaction's folder is removed: where telling fails the folder stays, with
+// all that it has to tell, every other transaction is settled, and the error is
+// returned. tell is called with the workspace locked; it must not use it.
+func (w *Workspace) Settle(ctx context.Context, tell func(context.Context, Recovered) error) (out []Recovered, err error) {
 	defer func() { err = answer(err) }()
 	release, err := w.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return w.settleAll(ctx)
+	return w.settleAll(ctx, tell)
 }
 
-// settleAll is Recover for the holder of the lock.
-func (w *Workspace) settleAll(ctx context.Context) ([]Recovered, error) {
+// settleAll is Settle for the holder of the lock.
+func (w *Workspace) settleAll(ctx context.Context, tell func(context.Context, Recovered) error) ([]Recovered, error) {
 	fd, err := w.at.open(txDir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, pathError(txDir, err)
@@ -40,6 +51,7 @@ func (w *Workspace) settleAll(ctx context.Context) ([]Recovered, error) {
 		}
 	}
 	var out []Recovered
+	var untold error
 	for _, f := range folders {
 		id, attempt, ok := parseTx(f)
 		if !ok {
@@ -49,66 +61,102 @@ func (w *Workspace) settleAll(ctx context.Context) ([]Recovered, error) {
 		if err != nil {
 			return out, pathError(txDir+"/"+f, err)
 		}
-		r, err := t.settle(ctx)
+		r, missed, err := t.end(ctx, tell)
 		t.close()
+		untold = errors.Join(untold, missed)
 		if err != nil {
-			return out, err
+			return out, errors.Join(err, untold)
 		}
 		out = append(out, r)
 	}
-	return out, nil
+	return out, untold
 }
 
-// settle brings one transaction to its end, but for what its owner must do.
-func (t *tx) settle(ctx context.Context) (Recovered, error) {
-	r := Recovered{Tx: t.id, Attempt: t.attempt}
+// end settles one transaction, tells of it, and removes its folder if nobody
+// needs it any more. untold is why it could not be told.
+func (t *tx) end(ctx context.Context, tell func(context.Context, Recovered) error) (r Recovered, untold, err error) {
+	r, over, err := t.settle(ctx)
+	if err != nil {
+		return r, nil, err
+	}
+	if r.Folder, err = t.identity(); err != nil {
+		return r, nil, err
+	}
+	if tell != nil {
+		untold = tell(ctx, r)
+	}
+	if over && untold == nil {
+		err = t.clear()
+	}
+	return r, untold, err
+}
+
+// identity names the folder for as long as it is there, and no other folder,
+// also not one that gets its inode later. Where the file system does not know
+// when a folder was made, a change in the folder makes another name.
+func (t *tx) identity() (string, error) {
+	var st unix.Statx_t
+	if err := calls.Statx(t.dir, &st); err != nil {
+		return "", err
+	}
+	at := st.Btime
+	if st.Mask&unix.STATX_BTIME == 0 {
+		at = st.Ctime
+	}
+	return fmt.Sprintf("%d.%d.%09d", st.Ino, at.Sec, at.Nsec), nil
+}
+
+// settle brings one transaction to where every path is before or after, but
+// for those that are stuck. over says that its folder is of no more use.
+func (t *tx) settle(ctx context.Context) (r Recovered, over bool, err error) {
+	r = Recovered{Tx: t.id, Attempt: t.attempt}
 	m, err := t.marker()
 	if err != nil {
-		return r, err
+		return r, false, err
 	}
 	r.Marker = m
 	switch m {
 	case Committed:
 		if err := t.sure(); err != nil {
-			return r, err
+			return r, false, err
 		}
 		if err := t.nameIndex(); err != nil {
 			return r, err
 		}
 		notes, err := t.settled("attention")
 		r.Stuck, r.Kept = notes.Stuck, notes.Kept
-		return r, err
+		return r, false, err
 	case Aborted:
 		notes, err := t.settled("aborted")
 		r.Kept = notes.Kept
-		return r, errors.Join(err, t.clear())
+		if err != nil { // the next recovery has nothing to read any more
+			err = errors.Join(err, t.clear())
+		}
+		return r, true, err
 	}
 	switch err := t.load(ctx); {
 	case errors.Is(err, unix.ENOENT):
-		return r, t.clear()
+		return r, true, nil
 	case errors.Is(err, errDamaged):
 		r.Marker, r.Stuck = Attention, []Stuck{{"", err.Error()}}
-		return r, nil
+		return r, false, nil
 	case err != nil:
-		return r, err
+		return r, false, err
 	}
 	t.w.moves.Lock()
 	t.w.moved++
 	defer t.w.moves.Unlock()
 	if forward, err := t.forward(ctx, m); err != nil || forward {
 		r.Marker = Committed
-		return r, err
+		return r, false, err
 	}
 	out, err := t.rollback(ctx)
 	r.Stuck, r.Kept, r.Marker = out.Stuck, out.Kept, Aborted
 	if len(out.Stuck) > 0 {
 		r.Marker = Attention
-		return r, err
+		return r, false, err
 	}
-	if err == nil {
-		err = t.clear()
-	}
-	return r, err
+	return r, true, err
 }
 
 // forward looks whether the branch has moved already, which is the commit

@@ -45,7 +45,7 @@ type Validation struct {
 
 // A Phase is one step of one attempt at applying.
 type Phase struct {
-	Phase         string         `json:"phase"` // stage, validate, prepare, apply, verify or finish
+	Phase         string         `json:"phase"` // stage, validate, prepare, apply, verify or finish; recover is what a recovery made of the attempt
 	Status        string         `json:"status"`
 	Attempt       int            `json:"attempt"`
 	Actor         string         `json:"actor"`
