@@ -75,6 +75,9 @@ func openWith(ctx context.Context, data string, lg *slog.Logger, pol policy.Poli
 			err = errors.Join(err, a.Close())
 		}
 	}()
+	if err := ownData(ctx, data); err != nil {
+		return a, err
+	}
 	unlock, err := sqlite.LockDir(data)
 	if err != nil {
 		return a, err

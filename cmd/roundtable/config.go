@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -49,6 +50,9 @@ func configFile(args []string, env func(string) string) (map[string]any, error) 
 		} else if a == "--data" && i+1 < len(args) {
 			data = args[i+1]
 		}
+	}
+	if err := ownData(context.Background(), dataFolder(data)); err != nil {
+		return nil, err
 	}
 	path := filepath.Join(dataFolder(data), "config.yaml")
 	b, err := os.ReadFile(path)

@@ -32,6 +32,10 @@ func (x *examination) add(f finding) { x.Checks = append(x.Checks, f) }
 
 // all makes every check. Only that the look itself was stopped is an error.
 func (x *examination) all(ctx context.Context) error {
+	if err := ownData(ctx, x.Data); err != nil {
+		x.add(examined("data_folder", "", err, "take it out of the repository, or move away what is named"))
+		return x.machine(ctx)
+	}
 	config, flags, err := effective(x.Data, x.t.env)
 	if err == nil {
 		x.Config, x.flags, err = config, flags, flags.check()

@@ -77,6 +77,9 @@ func (c *logVerifyCmd) records(ctx context.Context) (iter.Seq2[events.Record, er
 
 // reader opens the history in data for reading, beside whoever may write it.
 func reader(ctx context.Context, data string) (*sqlitelog.Reader, error) {
+	if err := ownData(ctx, data); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(data, "log.db")
 	if _, err := os.Stat(path); err != nil {
 		return nil, notThere(data, err)

@@ -64,7 +64,7 @@ func (c *initCmd) make(ctx context.Context, t terminal) (m made, err error) {
 	if m.Data, err = filepath.Abs(m.Data); err != nil {
 		return m, err
 	}
-	if err := c.check(dir, m.Data); err != nil {
+	if err := c.check(ctx, dir, m.Data); err != nil {
 		return m, err
 	}
 	if err := os.MkdirAll(m.Data, 0o700); err != nil {
@@ -83,12 +83,14 @@ func (c *initCmd) make(ctx context.Context, t terminal) (m made, err error) {
 }
 
 // check refuses what would fail later, before anything is made.
-func (c *initCmd) check(dir, data string) error {
+func (c *initCmd) check(ctx context.Context, dir, data string) error {
 	if err := domain.CheckPrincipalName("name", c.Name); err != nil {
 		return err
 	}
-	_, err := world.CheckRoot(dir, data)
-	return err
+	if _, err := world.CheckRoot(dir, data); err != nil {
+		return err
+	}
+	return errors.Join(ownData(ctx, filepath.Join(dir, ".roundtable")), ownData(ctx, data))
 }
 
 // bootstrap puts dir under governance and makes the first admin, unless an

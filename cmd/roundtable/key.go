@@ -22,8 +22,12 @@ type keyShowCmd struct {
 
 // Run prints the keys on standard output, so that it can be kept as a file for
 // tx verify, and their ids beside it.
-func (c *keyShowCmd) Run(_ context.Context, t terminal) error {
-	keys, err := attest.PublicIn(keysFolder(dataFolder(c.Data)))
+func (c *keyShowCmd) Run(ctx context.Context, t terminal) error {
+	data := dataFolder(c.Data)
+	if err := ownData(ctx, data); err != nil {
+		return err
+	}
+	keys, err := attest.PublicIn(keysFolder(data))
 	if err != nil {
 		return fault.Errorf(fault.Conflict, "signing_key_unusable", "%v", err)
 	}

@@ -164,6 +164,9 @@ func openToChange(ctx context.Context, dir, data string) (space *repo.Workspace,
 	} else if rel, err := filepath.Rel(root, data); err == nil && filepath.IsLocal(rel) && rel != "." {
 		o.Reserved = []string{filepath.ToSlash(rel)}
 	}
+	if err := ownData(ctx, data); err != nil {
+		return nil, nil, err
+	}
 	blobs := &lateBlobs{dir: filepath.Join(data, "blobs")}
 	o.Blobs = blobs
 	if space, err = repo.Open(ctx, root, o); err != nil {

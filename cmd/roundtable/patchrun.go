@@ -230,7 +230,7 @@ type settlement struct {
 
 // String tells it to a person.
 func (s settlement) String() string {
-	what := map[string]string{"yes": "applied", "no": "taken back, nothing is changed", "unknown": "needs attention"}[s.Applied]
+	what := map[string]string{"yes": "applied", "no": "taken back: what it had changed is as it was before", "unknown": "needs attention"}[s.Applied]
 	out := s.Transaction + " " + what
 	for _, p := range s.Stuck {
 		out += fmt.Sprintf("; %s: %s", patch.Show(p.Path), p.Reason)

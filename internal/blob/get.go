@@ -36,7 +36,7 @@ func (s *Store) Open(digest string) (io.ReadCloser, error) {
 	if err := check(digest); err != nil {
 		return nil, err
 	}
-	f, err := calls.OpenFile(s.path(digest), unix.O_RDONLY, 0)
+	f, err := calls.OpenFile(s.path(digest), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Errorf(fault.NotFound, "blob_missing", "no blob %s is stored", digest)
 	}

@@ -92,10 +92,11 @@ func (s *Store) stage(ctx context.Context, open func() (io.ReadCloser, error)) (
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	name := filepath.Join(s.tmp(), "put-"+rand.Text())
-	f, err := calls.OpenFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	fd, err := calls.Openat(s.temp.Fd(), filepath.Base(name), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return "", "", 0, err
 	}
+	f := calls.NewFile(fd, name)
 	h := sha256.New()
 	size, err = io.Copy(io.MultiWriter(f, h), io.LimitReader(reader{ctx, r}, s.max+1))
 	if err == nil && size > s.max {
@@ -128,7 +129,11 @@ func (s *Store) enter(digest, tmp string) error {
 	if err := calls.Mkdir(filepath.Dir(dst), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return calls.Rename(tmp, dst)
+	shard, err := openDir(filepath.Dir(dst))
+	if err != nil {
+		return err
+	}
+	return errors.Join(calls.Renameat(s.temp.Fd(), filepath.Base(tmp), shard.Fd(), filepath.Base(dst), 0), shard.Close())
 }
 
 // settle makes the names durable. A name that was there before is synced too:

@@ -25,6 +25,7 @@ type Options struct {
 // safe for concurrent use, also by several processes.
 type Store struct {
 	dir  string
+	temp *calls.File // the open folder of files that have no digest yet
 	max  int64
 	lock *calls.File // shared while the store is open: then a file in tmp may be a live one
 }
@@ -39,21 +40,46 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := makeDurable(filepath.Clean(dir)); err != nil {
 		return nil, err
 	}
-	if err := calls.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+	at, err := openDir(filepath.Clean(dir))
+	if err == nil {
+		err = at.Close()
 	}
-	lock, err := calls.OpenFile(filepath.Join(dir, "lock"), unix.O_CREAT|unix.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, max: o.MaxBytes, lock: lock}
-	if err := s.sweep(); err != nil {
-		return nil, errors.Join(err, lock.Close())
+	if err := calls.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
 	}
 	if err := syncDir(dir); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, err
+	}
+	temp, err := openDir(filepath.Join(dir, "tmp"))
+	if err != nil {
+		return nil, err
+	}
+	lock, err := calls.OpenFile(filepath.Join(dir, "lock"), unix.O_CREAT|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, errors.Join(plain(filepath.Join(dir, "lock"), err), temp.Close())
+	}
+	s := &Store{dir: dir, temp: temp, max: o.MaxBytes, lock: lock}
+	if err := s.sweep(); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// openDir opens a folder of the store, which is no link.
+func openDir(name string) (*calls.File, error) {
+	f, err := calls.OpenFile(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	return f, plain(name, err)
+}
+
+// plain is the error of opening what must be no link and no special file.
+func plain(name string, err error) error {
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENXIO) {
+		return fault.Errorf(fault.Refused, "state.not_plain", "%s is a link or of another kind than the blob store makes it: move it away", name).With("path", name)
+	}
+	return err
 }
 
 // makeDurable makes a folder and those above it that are missing, each with a
@@ -72,11 +98,15 @@ func makeDurable(dir string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	above, err := calls.OpenFile(filepath.Dir(dir), unix.O_RDONLY|unix.O_DIRECTORY, 0) // the person's, who may have links
+	if err != nil {
+		return err
+	}
+	return errors.Join(above.Sync(), above.Close())
 }
 
 // Close ends the use of the store. Nothing may be read or put afterwards.
-func (s *Store) Close() error { return s.lock.Close() }
+func (s *Store) Close() error { return errors.Join(s.lock.Close(), s.temp.Close()) }
 
 // sweep removes temporary files if nobody else can be writing one, and leaves
 // the store's lock shared.
@@ -88,7 +118,7 @@ func (s *Store) sweep() error {
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", s.dir, err)
 	}
-	tmp, err := calls.OpenFile(s.tmp(), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	tmp, err := openDir(s.tmp())
 	if err != nil {
 		return err
 	}
@@ -97,7 +127,7 @@ func (s *Store) sweep() error {
 		return err
 	}
 	for _, name := range left {
-		if err := calls.Unlink(filepath.Join(s.tmp(), name)); err != nil {
+		if err := calls.Unlinkat(s.temp.Fd(), name, 0); err != nil {
 			return err
 		}
 	}
@@ -130,7 +160,7 @@ func check(digest string) error {
 }
 
 func syncDir(dir string) error {
-	d, err := calls.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	d, err := openDir(dir)
 	if err != nil {
 		return err
 	}

@@ -17,14 +17,6 @@ func Fstat(fd int, st *unix.Stat_t) error {
 	return try("fstat", "", func() error { return unix.Fstat(fd, st) })
 }
 
-// Statx is statx(2) of an open file: its inode, and when it was made, if the
-// file system knows.
-func Statx(fd int, st *unix.Statx_t) error {
-	return try("statx", "", func() error {
-		return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_CTIME|unix.STATX_BTIME, st)
-	})
-}
-
 // Fstatat is fstatat(2).
 func Fstatat(dir int, name string, st *unix.Stat_t, flags int) error {
 	return try("fstatat", name, func() error { return unix.Fstatat(dir, name, st, flags) })
@@ -84,4 +76,9 @@ func Read(fd int, b []byte) (n int, err error) {
 		return err
 	})
 	return n, err
+}
+
+// Statx is statx(2) of an open file.
+func Statx(fd, mask int, st *unix.Statx_t) error {
+	return try("statx", "", func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, mask, st) })
 }

@@ -93,6 +93,10 @@ func isGitmodules(name string) bool {
 // in any spelling that a file system may fold to it.
 func isStateDir(c string) bool { return foldName(strings.Split(c, `\`)[0]) == stateDir }
 
+// IsStateFolder reports whether a name at the root is taken for the state
+// folder, in any spelling that a file system may fold to it.
+func IsStateFolder(name string) bool { return isStateDir(name) }
+
 // foldName drops what HFS+ ignores, cuts at a colon (NTFS streams) and drops
 // dots and blanks at the end (Windows), in lower case.
 func foldName(p string) string {

@@ -142,6 +142,9 @@ func gone(err error) bool {
 // answer is the error of a whole request: a fault, also where a call failed of
 // which no path is known.
 func answer(err error) error {
+	if errors.Is(err, errDamaged) {
+		return fault.Errorf(fault.Conflict, "state.needs_attention", "%v", err)
+	}
 	of := pathError(stateDir, err)
 	if _, is := errors.AsType[*fault.Error](of); is {
 		return of

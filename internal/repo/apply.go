@@ -33,6 +33,9 @@ func (w *Workspace) Apply(ctx context.Context, id string, attempt int, p Plan) (
 		return Receipt{}, err
 	}
 	defer release()
+	if err := w.brought(ctx, false); err != nil {
+		return Receipt{}, err
+	}
 	if r, done, err := w.receiptOf(ctx, id, attempt); err != nil || done {
 		return r, err
 	}
@@ -150,7 +153,7 @@ func (t *tx) mark() error {
 	if err != nil {
 		return err
 	}
-	err = t.putJSON(Verify, "commit", map[string]any{"transaction_id": t.id, "attempt": t.attempt, "plan_digest": digest})
+	err = t.putJSON(Verify, "commit", map[string]any{"transaction_id": t.id, "attempt": t.attempt, "plan_digest": digest, "origin": t.origin})
 	if err == nil {
 		t.w.durable[t.name()] = true
 	}
@@ -178,6 +181,7 @@ func (t *tx) sure() error {
 }
 
 func (t *tx) writeJournal() error {
+	t.j.Origin = t.origin
 	b, err := t.j.encode()
 	if err != nil {
 		return err

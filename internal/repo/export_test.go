@@ -21,3 +21,13 @@ func (w *Workspace) Late() { w.late = true }
 
 // Blind makes recovery look at no branch.
 func (w *Workspace) Blind() { w.blind = true }
+
+// Origin is what a transaction's folder at dir would write into its journal.
+func (w *Workspace) Origin(dir string) (string, error) {
+	f, err := openAnchor(dir)
+	if err != nil {
+		return "", err
+	}
+	defer f.f.Close()
+	return w.origin(f.fd())
+}

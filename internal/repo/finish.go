@@ -138,6 +138,11 @@ func (w *Workspace) Resolve(ctx context.Context, id string, attempt int) (kept [
 	if err != nil {
 		return nil, err
 	}
+	if _, err := t.marker(); errors.Is(err, errDamaged) {
+		return t.resolve(ctx)
+	} else if err != nil {
+		return nil, err
+	}
 	switch err := t.load(ctx); {
 	case errors.Is(err, errDamaged):
 	case err != nil && !errors.Is(err, unix.ENOENT):
@@ -182,8 +187,8 @@ func (t *tx) resolve(ctx context.Context) ([]Kept, error) {
 		kept = append(kept, Kept{string(op.Path), s})
 	}
 	m, err := t.marker()
-	if err == nil && m != Committed {
-		err = t.putJSON(Finish, "aborted", settlement{Kept: kept})
+	if err == nil && m != Committed || errors.Is(err, errDamaged) {
+		err = t.putJSON(Finish, "aborted", settlement{Kept: kept, Origin: t.origin})
 	}
 	if err != nil {
 		return kept, err

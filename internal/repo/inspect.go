@@ -145,7 +145,10 @@ func whole(paths []PathReport) string {
 
 // report fills in what the folder says.
 func (t *tx) report(ctx context.Context) (r Report, err error) {
-	if r.Marker, err = t.marker(); err != nil {
+	if r.Marker, err = t.marker(); errors.Is(err, errDamaged) {
+		r.CanResolve = true
+		return r, nil
+	} else if err != nil {
 		return r, err
 	}
 	attention, err := t.has("attention")

@@ -19,7 +19,8 @@ type journal struct {
 	Version int         `json:"version"`
 	Tx      string      `json:"transaction_id"`
 	Attempt int         `json:"attempt"`
-	Aside   bool        `json:"aside,omitempty"` // replacements go by link and rename, for want of an exchange
+	Origin  string      `json:"origin,omitempty"` // of the folder it lies in; none from versions that wrote none
+	Aside   bool        `json:"aside,omitempty"`  // replacements go by link and rename, for want of an exchange
 	Ops     []operation `json:"operations"`
 	Made    []name      `json:"folders_made,omitempty"`    // parents first
 	Emptied []folder    `json:"folders_removed,omitempty"` // deepest first
@@ -118,6 +119,7 @@ func decodeJournal(b []byte) (journal, error) {
 
 // digest is the SHA-256 of what the journal plans.
 func (j journal) digest() (string, error) {
+	j.Origin = "" // where it lies is no part of the plan
 	b, err := j.encode()
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:]), err

@@ -60,14 +60,23 @@ func (w *Workspace) lockFile(rel, holder, taken string) (*calls.File, error) {
 	if err != nil {
 		return nil, pathError(rel, err)
 	}
-	fd, err := calls.Openat(p.dir, p.name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := calls.Openat(p.dir, p.name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 	if err2 := p.close(); err == nil && err2 != nil {
 		err = errors.Join(err2, calls.Close(fd))
+	}
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+		return nil, noFile(w.root, rel)
 	}
 	if err != nil {
 		return nil, pathError(rel, err)
 	}
 	f := calls.NewFile(fd, rel)
+	var st unix.Stat_t
+	if err := calls.Fstat(fd, &st); err != nil {
+		return nil, errors.Join(err, f.Close())
+	} else if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, errors.Join(noFile(w.root, rel), f.Close())
+	}
 	err = calls.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		b := make([]byte, 4096)
@@ -85,6 +94,10 @@ func (w *Workspace) lockFile(rel, holder, taken string) (*calls.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+func noFile(root, rel string) error {
+	return fault.Errorf(fault.Refused, "state.not_plain", "%s in %s is no plain file, and this program made none but plain ones there: move it away", rel, root).With("path", rel)
 }
 
 // useTmp says, by a shared lock, that the folder of private indexes is in use,

@@ -115,11 +115,8 @@ func (w *Workspace) operation(c patch.Change) (operation, error) {
 	bad := func(code, why string) (operation, error) {
 		return operation{}, fault.Errorf(fault.Refused, code, "%s: %s", quote(c.Path), why).With("path", c.Path)
 	}
-	switch {
-	case !clean(c.Path) || len(c.Path) > 4000:
-		return bad("path.not_canonical", "not a canonical relative path")
-	case !w.ours(c.Path):
-		return bad("path.reserved", "is not the workspace's to change")
+	if code, why := w.changeable(c.Path); why != "" {
+		return bad(code, why)
 	}
 	op := operation{Path: name(c.Path), Before: c.Before, After: c.After}
 	nothing := patch.State{Kind: patch.Absent}
@@ -150,6 +147,17 @@ func (w *Workspace) operation(c patch.Change) (operation, error) {
 		return bad("parse.bad_mode", "kind and mode of the after-state do not agree")
 	}
 	return op, nil
+}
+
+// changeable says why a path can never be changed; nothing if it can.
+func (w *Workspace) changeable(rel string) (code, why string) {
+	switch {
+	case !clean(rel) || len(rel) > 4000:
+		return "path.not_canonical", "is no canonical relative path"
+	case !w.ours(rel):
+		return "path.reserved", "is not the workspace's to change"
+	}
+	return "", ""
 }
 
 // consistent refuses a path given twice, and a file below a file.

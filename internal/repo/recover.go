@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"roundtable/internal/calls"
 )
 
 // Recover settles every transaction that a dead process left: one without a
@@ -32,6 +29,9 @@ func (w *Workspace) Settle(ctx context.Context, tell func(context.Context, Recov
 		return nil, err
 	}
 	defer release()
+	if err := w.brought(ctx, false); err != nil {
+		return nil, err
+	}
 	return w.settleAll(ctx, tell)
 }
 
@@ -79,9 +79,7 @@ func (t *tx) end(ctx context.Context, tell func(context.Context, Recovered) erro
 	if err != nil {
 		return r, nil, err
 	}
-	if r.Folder, err = t.identity(); err != nil {
-		return r, nil, err
-	}
+	r.Folder = t.origin
 	if tell != nil {
 		untold = tell(ctx, r)
 	}
@@ -91,26 +89,15 @@ func (t *tx) end(ctx context.Context, tell func(context.Context, Recovered) erro
 	return r, untold, err
 }
 
-// identity names the folder for as long as it is there, and no other folder,
-// also not one that gets its inode later. Where the file system does not know
-// when a folder was made, a change in the folder makes another name.
-func (t *tx) identity() (string, error) {
-	var st unix.Statx_t
-	if err := calls.Statx(t.dir, &st); err != nil {
-		return "", err
-	}
-	at := st.Btime
-	if st.Mask&unix.STATX_BTIME == 0 {
-		at = st.Ctime
-	}
-	return fmt.Sprintf("%d.%d.%09d", st.Ino, at.Sec, at.Nsec), nil
-}
-
 // settle brings one transaction to where every path is before or after, but
 // for those that are stuck. over says that its folder is of no more use.
 func (t *tx) settle(ctx context.Context) (r Recovered, over bool, err error) {
 	r = Recovered{Tx: t.id, Attempt: t.attempt}
 	m, err := t.marker()
+	if errors.Is(err, errDamaged) {
+		r.Marker, r.Stuck = Attention, []Stuck{{"", err.Error()}}
+		return r, false, nil
+	}
 	if err != nil {
 		return r, false, err
 	}
@@ -121,7 +108,7 @@ func (t *tx) settle(ctx context.Context) (r Recovered, over bool, err error) {
 			return r, false, err
 		}
 		if err := t.nameIndex(); err != nil {
-			return r, err
+			return r, false, err
 		}
 		notes, err := t.settled("attention")
 		r.Stuck, r.Kept = notes.Stuck, notes.Kept
@@ -208,5 +195,9 @@ func (w *Workspace) Outcome(id string, attempt int) (_ Marker, err error) {
 		return None, pathError(txDir, err)
 	}
 	defer t.close()
-	return t.marker()
+	m, err := t.marker()
+	if errors.Is(err, errDamaged) {
+		err = nil // which a person looks at, and nobody reports
+	}
+	return m, err
 }

@@ -18,6 +18,7 @@ import (
 type settlement struct {
 	Stuck  []Stuck `json:"stuck,omitempty"`
 	Kept   []Kept  `json:"kept,omitempty"`
+	Origin string  `json:"origin,omitempty"` // of the folder it was written in
 	failed error   // why paths are stuck that only a failed call keeps from going back
 }
 
@@ -75,6 +76,7 @@ func (t *tx) rollback(ctx context.Context) (settlement, error) {
 	if err := t.dropLocks(); err != nil {
 		return out, err
 	}
+	out.Origin = t.origin
 	if len(out.Stuck) > 0 {
 		return out, t.putJSON(Back, "attention", out)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"roundtable/internal/patch"
 )
 
 // An index is what git's index tracks, as far as a patch is judged by it.
@@ -22,6 +24,7 @@ type index struct {
 	size  int             // of one object id
 	links map[string]bool // gitlinks
 	skips map[string]bool // entries that are not checked out by the person's wish
+	state string          // the name at the root by which something is tracked that is taken for the state folder
 }
 
 func (x *index) len() int { return len(x.ends) }
@@ -35,12 +38,24 @@ func (x *index) name(i int) []byte {
 }
 
 func (x *index) add(name, oid []byte, mode uint32) {
+	if top, _, _ := bytes.Cut(name, []byte("/")); x.state == "" && !x.follows(top) && patch.IsStateFolder(string(top)) {
+		x.state = string(top)
+	}
 	x.names = append(x.names, name...)
 	x.ends = append(x.ends, uint32(len(x.names)))
 	x.oids = append(x.oids, oid...)
 	if mode == 0o160000 {
 		x.links[string(name)] = true
 	}
+}
+
+// follows says whether the entry before lies in the same folder of the root.
+func (x *index) follows(top []byte) bool {
+	if x.len() == 0 {
+		return false
+	}
+	last := x.name(x.len() - 1)
+	return len(last) > len(top) && last[len(top)] == '/' && bytes.HasPrefix(last, top)
 }
 
 // find returns the object id of a tracked path; several entries of one that is

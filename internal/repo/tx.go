@@ -27,6 +27,7 @@ type tx struct {
 	id      string
 	attempt int
 	dir     int // the open folder
+	origin  string
 	j       journal
 	next    *private // while the index is locked: what it is to be
 	unnamed error    // why the lock has not become the index
@@ -73,7 +74,12 @@ func (w *Workspace) reopen(id string, attempt int) (*tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tx{w: w, id: id, attempt: attempt, dir: fd}, nil
+	t := &tx{w: w, id: id, attempt: attempt, dir: fd}
+	if t.origin, err = w.origin(fd); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
 }
 
 // close ends the use of the folder. What that answers says nothing about what
@@ -93,10 +99,18 @@ func (t *tx) has(file string) (bool, error) {
 }
 
 // marker returns what the folder says about the outcome. A committed
-// transaction stays so, also when a path of it needs attention.
+// transaction stays so, also when a path of it needs attention. Of a folder
+// that was not written here nothing is believed: errDamaged.
 func (t *tx) marker() (Marker, error) {
 	for file, m := range map[string]Marker{"commit": Committed, "aborted": Aborted} {
-		if has, err := t.has(file); err != nil || has {
+		has, err := t.has(file)
+		if err == nil && has {
+			err = t.believed(file)
+		}
+		if errors.Is(err, errDamaged) {
+			return Attention, err
+		}
+		if err != nil || has {
 			return m, err
 		}
 	}
@@ -106,7 +120,8 @@ func (t *tx) marker() (Marker, error) {
 	return None, nil
 }
 
-// load reads the journal. Where there is none the error is unix.ENOENT.
+// load reads the journal. Where there is none the error is unix.ENOENT; one
+// that is damaged, or was not written here, is errDamaged.
 func (t *tx) load(ctx context.Context) error {
 	f, _, err := t.at("journal").openFile()
 	if err != nil {
@@ -116,7 +131,13 @@ func (t *tx) load(ctx context.Context) error {
 	if err = errors.Join(err, f.Close(), ctx.Err()); err != nil {
 		return err
 	}
-	t.j, err = decodeJournal(b)
+	j, err := decodeJournal(b)
+	if err == nil {
+		err = t.sound(j)
+	}
+	if err == nil {
+		t.j = j
+	}
 	return err
 }
 

@@ -47,7 +47,10 @@ func (w *Workspace) unfinished(ctx context.Context, id string, attempt int) (r R
 	}
 	defer t.close()
 	r = Recovered{Tx: id, Attempt: attempt}
-	if r.Marker, err = t.marker(); err != nil {
+	if r.Marker, err = t.marker(); errors.Is(err, errDamaged) {
+		r.Stuck = []Stuck{{"", err.Error()}}
+		return r, nil
+	} else if err != nil {
 		return r, err
 	}
 	notes, err := t.settled("attention")

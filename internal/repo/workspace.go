@@ -71,8 +71,9 @@ func (o Options) withDefaults() Options {
 
 // Open opens the folder root as a workspace: a Git work tree's top (linked
 // worktrees and submodules too) or a plain folder. It makes <root>/.roundtable
-// and changes nothing else; with a Scratch folder not even that. Call Close
-// when done.
+// and changes nothing else; with a Scratch folder not even that. One whose
+// repository brings a state folder of its own is a fault state.tracked. Call
+// Close when done.
 func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 	root, err := filepath.Abs(root)
 	if err == nil {
@@ -96,7 +97,9 @@ func Open(ctx context.Context, root string, o Options) (*Workspace, error) {
 	}
 	w := &Workspace{root: root, o: o.withDefaults(), at: at, busy: make(chan struct{}, 1), durable: map[string]bool{}, indexed: map[string]bool{}, reserved: slices.Clone(o.Reserved),
 		objects: reader{mode: "--batch"}, headers: reader{mode: "--batch-check"}}
-	err = w.findGit(ctx)
+	if err = w.findGit(ctx); err == nil {
+		err = w.brought(ctx, true)
+	}
 	if w.o.Scratch == "" {
 		for _, begin := range []func() error{w.makeState, w.own, w.useTmp} {
 			if err == nil {
