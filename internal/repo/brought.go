@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -96,10 +95,8 @@ func inWorkTree(dir string) (bool, error) {
 		if filepath.Base(dir) == ".git" {
 			return false, nil
 		}
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return true, nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return false, err
+		if s, err := stampOfLink(filepath.Join(dir, ".git")); err != nil || s.there {
+			return s.there, err
 		}
 		up := filepath.Dir(dir)
 		if up == dir {

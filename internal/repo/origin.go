@@ -64,16 +64,16 @@ func (t *tx) sound(j journal) error {
 	if j.Origin != t.origin {
 		return t.foreign()
 	}
-	bad := func(what string) error {
+	damaged := func(what string) error {
 		return distrust{fmt.Sprintf("the journal %s/%s/journal is damaged: %s; nothing of it was done", txDir, t.name(), what)}
 	}
 	if j.Tx != t.id || j.Attempt != t.attempt {
-		return bad("it is that of another transaction")
+		return damaged("it is that of another transaction")
 	}
 	paths := make([]string, 0, len(j.Ops)+len(j.Made)+len(j.Emptied))
 	for _, op := range j.Ops {
 		if !op.sound() {
-			return bad("what it says of " + quote(string(op.Path)) + " does not agree")
+			return damaged("what it says of " + quote(string(op.Path)) + " does not agree")
 		}
 		paths = append(paths, string(op.Path))
 	}
@@ -85,14 +85,14 @@ func (t *tx) sound(j journal) error {
 	}
 	for _, p := range paths {
 		if _, why := t.w.changeable(p); why != "" {
-			return bad(quote(p) + " " + why)
+			return damaged(quote(p) + " " + why)
 		}
 	}
 	if err := consistent(j.Ops); err != nil {
-		return bad(err.Error())
+		return damaged(err.Error())
 	}
 	if m := j.Ref; m != nil && (!strings.HasPrefix(m.Ref, "refs/") || !isHex(m.New) || m.New == "" || !isHex(m.Old)) {
-		return bad("it names no branch")
+		return damaged("it names no branch")
 	}
 	return nil
 }
