@@ -172,11 +172,17 @@ func (a *apply) die(t *testing.T) bool {
 		a.first.dead(t)
 		return true
 	}
-	if err := a.first.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	return a.first.dies(t)
+}
+
+// dies asks the process to end, and says whether it died instead.
+func (s *server) dies(t *testing.T) bool {
+	t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
-	a.first.ended(t)
-	return a.first.cmd.ProcessState.ExitCode() != 0
+	s.ended(t)
+	return s.cmd.ProcessState.ExitCode() != 0
 }
 
 // ends checks that the transaction comes to its one end, which answers the

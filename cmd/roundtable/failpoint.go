@@ -21,7 +21,8 @@ import (
 // failpointVar names the environment variable that tests of crashes set. Its
 // value says where this process kills itself: apply:NAME[:N] before the N-th
 // time that an apply comes to NAME, recover:NAME[:N] the same of taking an
-// apply back; or recover:off, and what a dead process left is not settled.
+// apply back, resolve:NAME[:N] the same of keeping what a person decided to
+// keep; or recover:off, and what a dead process left is not settled.
 // process/DESIGN.md lists the names.
 const failpointVar = "ROUNDTABLE_FAILPOINT"
 
@@ -34,28 +35,35 @@ var writerSteps = []string{"step", "plan", "stage", "images", "stage_sync", "wri
 
 // A failpoint is where the process is to die; nil is nowhere.
 type failpoint struct {
-	name    string
-	back    bool         // a step of taking an apply back
-	torn    bool         // settle nothing
-	to, was atomic.Int64 // dies when it has come there so often
+	of, name string       // of is apply, recover or resolve
+	torn     bool         // settle nothing
+	taken    atomic.Bool  // a job of that kind, or one was
+	to, was  atomic.Int64 // dies when it has come there so often
 }
+
+// The kinds of jobs that can die; recovering is no job.
+const (
+	applying   = "apply"
+	resolving  = "resolve"
+	recovering = "recover"
+)
 
 // newFailpoint reads the variable; an empty one is no failpoint.
 func newFailpoint(text string) (*failpoint, error) {
 	if text == "" {
 		return nil, nil
 	}
-	bad := fault.Errorf(fault.Invalid, "invalid_failpoint", "%s=%s: write apply:NAME[:N], recover:NAME[:N] or recover:off; NAME is one of %s",
+	bad := fault.Errorf(fault.Invalid, "invalid_failpoint", "%s=%s: write apply:NAME[:N], resolve:NAME[:N], recover:NAME[:N] or recover:off; NAME is one of %s",
 		failpointVar, text, strings.Join(append(slices.Clone(jobPoints), writerSteps...), ", "))
 	part := strings.Split(text, ":")
 	if text == "recover:off" {
 		return &failpoint{torn: true}, nil
 	}
-	if len(part) < 2 || len(part) > 3 || part[0] != "apply" && part[0] != "recover" {
+	if len(part) < 2 || len(part) > 3 || !slices.Contains([]string{applying, resolving, recovering}, part[0]) {
 		return nil, bad
 	}
-	f := &failpoint{name: part[1], back: part[0] == "recover"}
-	if !slices.Contains(writerSteps, f.name) && (f.back || !slices.Contains(jobPoints, f.name)) {
+	f := &failpoint{of: part[0], name: part[1]}
+	if !slices.Contains(writerSteps, f.name) && (f.of == recovering || !slices.Contains(jobPoints, f.name)) {
 		return nil, bad
 	}
 	f.to.Store(1)
@@ -85,7 +93,7 @@ func (f *failpoint) steps(then func(repo.Step)) func(repo.Step) {
 	}
 	return func(s repo.Step) {
 		then(s)
-		if f.back != (s.Phase == repo.Back) {
+		if (f.of == recovering) != (s.Phase == repo.Back) || f.of == resolving && !f.taken.Load() {
 			return
 		}
 		f.at(s.Name)
@@ -104,35 +112,36 @@ func (f *failpoint) around(s process.Store) process.Store {
 // settles says whether what a dead process left is settled.
 func (f *failpoint) settles() bool { return f == nil || !f.torn }
 
-// dying is a store whose process may die around what an apply does with it.
+// dying is a store whose process may die around what a job does with it.
 type dying struct {
 	process.Store
 	f *failpoint
 }
 
-const applyJob = "apply"
-
-// Enqueue may die before and after an apply's job is written.
+// Enqueue may die before and after the job is written.
 func (d dying) Enqueue(ctx context.Context, consumer string, position int64, jobs []eventlog.Job) error {
-	mine := slices.ContainsFunc(jobs, func(j eventlog.Job) bool { return j.Kind == applyJob })
+	mine := slices.ContainsFunc(jobs, func(j eventlog.Job) bool { return j.Kind == d.f.of })
 	return d.between(mine, "intent", "queued", func() error { return d.Store.Enqueue(ctx, consumer, position, jobs) })
 }
 
-// Lease may die once an apply is taken.
+// Lease may die once the job is taken.
 func (d dying) Lease(ctx context.Context, kind string, now, until time.Time) (j eventlog.Job, ok bool, err error) {
 	j, ok, err = d.Store.Lease(ctx, kind, now, until)
-	if ok && kind == applyJob {
+	if ok && kind == d.f.of {
+		d.f.taken.Store(true)
 		d.f.at("leased")
 	}
 	return j, ok, err
 }
 
-// Append may die before and after an apply's outcome is written.
+// Append may die before and after the job's outcome is written.
 func (d dying) Append(ctx context.Context, b eventlog.Batch, again eventlog.Decide) (o eventlog.Outcome, err error) {
 	mine := slices.ContainsFunc(b.Happened, func(p events.Payload) bool {
 		switch p.(type) {
 		case events.TransactionApplied, events.TransactionFailed:
-			return true
+			return d.f.of == applying
+		case events.TransactionResolved, events.TransactionResolveFailed:
+			return d.f.of == resolving
 		}
 		return false
 	})
@@ -143,9 +152,9 @@ func (d dying) Append(ctx context.Context, b eventlog.Batch, again eventlog.Deci
 	return o, err
 }
 
-// Finish may die before and after an apply's job is closed.
+// Finish may die before and after the job is closed.
 func (d dying) Finish(ctx context.Context, j eventlog.Job) error {
-	return d.between(j.Kind == applyJob, "close", "closed", func() error { return d.Store.Finish(ctx, j) })
+	return d.between(j.Kind == d.f.of, "close", "closed", func() error { return d.Store.Finish(ctx, j) })
 }
 
 func (d dying) between(mine bool, before, after string, do func() error) error {
