@@ -134,6 +134,11 @@ func (w *Workspace) Resolve(ctx context.Context, id string, attempt int) (kept [
 		return nil, pathError(txDir, err)
 	}
 	defer t.close()
+	if done, err := t.has(resolved); err != nil {
+		return nil, err
+	} else if done {
+		return t.resolvedBefore()
+	}
 	attention, err := t.has("attention")
 	if err != nil {
 		return nil, err
@@ -190,6 +195,9 @@ func (t *tx) resolve(ctx context.Context) ([]Kept, error) {
 	if err == nil && m != Committed || errors.Is(err, errDamaged) {
 		err = t.putJSON(Finish, "aborted", settlement{Kept: kept, Origin: t.origin})
 	}
+	if err == nil {
+		err = t.putJSON(Finish, resolved, settlement{Kept: kept})
+	}
 	if err != nil {
 		return kept, err
 	}
@@ -199,6 +207,20 @@ func (t *tx) resolve(ctx context.Context) ([]Kept, error) {
 		}
 	}
 	return kept, t.clear()
+}
+
+// resolved is the file that says what a decision to keep has kept, from before
+// anything is removed until nothing else is left: whoever decides again after a
+// crash is told the same.
+const resolved = "resolved"
+
+// resolvedBefore ends what an earlier call had begun to remove.
+func (t *tx) resolvedBefore() ([]Kept, error) {
+	s, err := t.settled(resolved)
+	if err != nil {
+		return nil, err
+	}
+	return s.Kept, t.clear()
 }
 
 // operationOf returns the operation that a slot belongs to. Where the journal

@@ -192,7 +192,7 @@ func (t *tx) clear() error {
 	if err != nil {
 		return err
 	}
-	markers := map[string]bool{"commit": true, "aborted": true}
+	markers := map[string]bool{"commit": true, "aborted": true, resolved: true}
 	for _, last := range []bool{false, true} {
 		for _, n := range all {
 			if markers[n] == last && n != "journal" {
