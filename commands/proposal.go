@@ -71,9 +71,10 @@ func (u *unit) revision(ctx context.Context, in PatchInput) (e events.ProposalRe
 	if found.Never {
 		return e, found.Refused
 	}
-	if in.Base != "" && in.Base != found.Base.Commit {
-		return e, fault.Errorf(fault.Conflict, "unknown_base", "base_revision %s is not the commit that the tree stands on, which is %q", in.Base, found.Base.Commit).
-			With("commit", found.Base.Commit)
+	if in.Base != "" { // what the author worked on; the base is the tree as it lies
+		if _, err := fact(u, "commit "+in.Base, func() (string, error) { return u.h.World.Commit(ctx, root, in.Base) }); err != nil {
+			return e, err
+		}
 	}
 	resources, err := cover(in.Resources, found.Base.Paths)
 	if err != nil {

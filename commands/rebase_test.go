@@ -198,3 +198,34 @@ func TestRebaseOfCommitted(t *testing.T) {
 		t.Errorf("what lies elsewhere was found by its id: %+v", r)
 	}
 }
+
+// TestOlderBase: a patch made on a commit that is no longer the newest is taken
+// with that commit as its base, and can be rebased.
+func TestOlderBase(t *testing.T) {
+	x, _ := drafted(t, false)
+	git := func(args ...string) string {
+		cmd := exec.Command("git", append([]string{"-C", x.root, "-c", "user.name=T", "-c", "user.email=t@example.org"}, args...)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("add", "-A")
+	git("commit", "-q", "--allow-empty", "-m", "before")
+	old := git("rev-parse", "HEAD")
+	x.write("n.txt", strings.Replace(numbers, "8", "acht", 1))
+	git("commit", "-qam", "after")
+	index := "index " + patch.BlobID([]byte(numbers), false) + ".." + patch.BlobID([]byte(strings.Replace(numbers, "2", "two", 1)), false) + " 100644\n"
+	p := propose("diff --git a/n.txt b/n.txt\n" + index + "--- a/n.txt\n+++ b/n.txt\n@@ -1,5 +1,5 @@\n 1\n-2\n+two\n 3\n 4\n 5\n")
+	p.Base = old[:12]
+	x.must(x.as("coder"), p)
+	p.Base = old
+	id := x.must(x.as("coder"), p).IDs["proposal"]
+	if got := x.attached(id); got.Base.Commit != git("rev-parse", "HEAD") {
+		t.Errorf("the base is %s", got.Base.Commit)
+	}
+	x.must(x.as("coder"), commands.AttachPatch{Proposal: id, Expected: 1, Rebase: true})
+	p.Base = strings.Repeat("0", 40)
+	x.refused(x.as("coder"), p, "unknown_base")
+}

@@ -50,6 +50,9 @@ type World interface {
 	// Look returns what lies at paths, never in the middle of an apply. What may
 	// not be read is left out.
 	Look(ctx context.Context, root string, paths []string) ([]events.PathState, error)
+	// Commit returns the full id of a commit that the repository has, by that or
+	// by an abbreviation of 7 digits or more; else a fault unknown_base.
+	Commit(ctx context.Context, root, rev string) (string, error)
 	// Outside returns HEAD's commit and those of paths that git ignores.
 	Outside(ctx context.Context, root string, paths []string) (head string, ignored []string, err error)
 	// Describe says what the folder at root is, and what can be done in it.

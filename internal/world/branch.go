@@ -23,3 +23,12 @@ func (w *World) Branch(ctx context.Context, root string, t domain.Transaction) (
 	}
 	return &wire.RecoveryBranch{Ref: r.Ref, Commit: r.Commit, Parent: r.Parent, Now: r.Now, State: string(r.Is)}, err
 }
+
+// Commit returns the full id of a commit that the repository has.
+func (w *World) Commit(ctx context.Context, root, rev string) (string, error) {
+	s, err := w.space(ctx, root)
+	if err != nil {
+		return "", err
+	}
+	return s.ResolveCommit(ctx, rev)
+}
