@@ -24,6 +24,7 @@ var aside = map[string][]string{
 	"repo/ignored.go":     {"MkdirTemp", "RemoveAll"},    // ignore files to ask git about
 	"repo/git.go":         {"Kill", "NewFile"},           // of git itself
 	"repo/head.go":        {"Lstat", "ReadFile", "Open"}, // git's own files, read only
+	"repo/index.go":       {"Stat", "Chtimes"},           // the private index
 	"repo/lock.go":        {"Getpid", "OpenRoot"},        // the sweep of private indexes
 	"repo/manifest.go":    {"OpenRoot"},                  // a copy of the tree elsewhere
 	"repo/materialise.go": {"MkdirAll", "ReadDir"},
