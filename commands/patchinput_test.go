@@ -13,7 +13,7 @@ import (
 )
 
 // odd is a patch that no JSON text can hold.
-const odd = "--- /dev/null\n+++ b/caf\xe9.txt\n@@ -0,0 +1,2 @@\n+\xff\xfe\n+\x00\xed\xa0\x80\n"
+const odd = "--- /dev/null\n+++ b/café.txt\n@@ -0,0 +1,2 @@\n+\xff\xfe\n+\x00\xed\xa0\x80\n"
 
 // TestPatchInput: a patch is one of text, base64 and body, and is what its
 // sender says of it; what is refused leaves nothing.

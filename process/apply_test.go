@@ -140,7 +140,7 @@ func TestDiesBeforeReport(t *testing.T) {
 	if got := b.ended(tx); got.State != domain.TxApplied {
 		t.Fatalf("%+v", got.Failure)
 	}
-	if n := len(b.types(events.TransactionStream(tx))); n != 4+1+1 { // finish is all that a recovered attempt goes through
+	if n := len(b.types(events.TransactionStream(tx))); n != 4+1+1+1 { // that it was recovered, and finish, which is all that it then goes through
 		t.Errorf("%d events: %v", n, b.types(events.TransactionStream(tx)))
 	}
 	b.file("a.txt", "one\n2\nthree\n")

@@ -20,7 +20,7 @@ func TestPatchForms(t *testing.T) {
 	t.Parallel()
 	s := served(t)
 	sent := func(n int) string {
-		return fmt.Sprintf("--- /dev/null\n+++ b/caf\xe9-%d.txt\n@@ -0,0 +1,3 @@\n+\xff\xfe\x00\n+crlf\r\n+\xed\xa0\x80 no end\n\\ No newline at end of file\n", n)
+		return fmt.Sprintf("--- /dev/null\n+++ b/café-%d.txt\n@@ -0,0 +1,3 @@\n+\xff\xfe\x00\n+crlf\r\n+\xed\xa0\x80 no end\n\\ No newline at end of file\n", n)
 	}
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	kept := func(how, proposal, want string) {

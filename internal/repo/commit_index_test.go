@@ -21,58 +21,56 @@ func commitNow(root string) (string, error) {
 	return string(out), err
 }
 
-// race applies while somebody with another file staged watches the branch, and
-// commits as soon as it moves. It says whether their commit has reverted ours.
-func (k committing) race(t *testing.T, late bool) (reverted bool) {
+// commitAt applies, and somebody with another file staged tries to commit just
+// before a step that comes after the branch has moved. It says whether they
+// could, and whether their commit, then or afterwards, has reverted ours.
+func (k committing) commitAt(t *testing.T, step string, late bool) (could, reverted bool) {
 	t.Helper()
 	write(t, k.root, "other", "100644 other\n")
 	git(t, k.root, "add", "other")
-	w := open(t, k.root, repo.Options{Blobs: blobs(t, k.blobs), Commit: true})
+	tried := false
+	w := open(t, k.root, repo.Options{Blobs: blobs(t, k.blobs), Commit: true, Step: func(s repo.Step) {
+		if s.Name != step || tried {
+			return
+		}
+		tried = true
+		out, err := commitNow(k.root)
+		if could = err == nil; !could && !strings.Contains(out, "index.lock") {
+			t.Errorf("before %s: %v: %s", step, err, out)
+		}
+	}})
 	if late {
 		w.Late()
 	}
-	applied := make(chan error, 1)
-	go func() {
-		_, err := w.Apply(ctx(t), "TX-K", 1, repo.Plan{Changes: commitKinds, Commit: wish()})
-		applied <- err
-	}()
-	ref := filepath.Join(k.root, ".git/refs/heads/main")
-	for is := k.old; is == k.old || is == ""; {
-		b, err := os.ReadFile(ref)
-		must(t, err)
-		is = strings.TrimSpace(string(b))
+	_, err := w.Apply(ctx(t), "TX-K", 1, repo.Plan{Changes: commitKinds, Commit: wish()})
+	must(t, err)
+	must(t, w.Finish(ctx(t), "TX-K", 1))
+	if !tried {
+		t.Fatalf("there is no step %s", step)
 	}
-	eventually(t, "their commit is made", func() bool {
-		out, err := commitNow(k.root)
-		if err != nil && !strings.Contains(out, "index.lock") {
-			t.Fatalf("%v: %s", err, out)
+	if !could {
+		if out, err := commitNow(k.root); err != nil {
+			t.Errorf("%v: %s", err, out)
 		}
-		return err == nil
-	})
-	must(t, <-applied)
-	if err := w.Finish(ctx(t), "TX-K", 1); err != nil {
-		t.Fatal(err)
 	}
-	if got := git(t, k.root, "show", "main:other"); got != "other" || git(t, k.root, "log", "-1", "--format=%s", "main~1") != "Title" {
-		t.Errorf("other is %q in\n%s", got, git(t, k.root, "log", "--stat"))
-	}
-	return git(t, k.root, "diff", "--name-only", "main~1", "main") != "other"
+	return could, git(t, k.root, "diff", "--name-only", "main~1", "main") != "other"
 }
 
-// Who commits in the moment in which the branch moves takes nothing back.
-// With the lock taken only afterwards they do: the race can be lost.
-func TestCommitRace(t *testing.T) {
-	for n := range 60 / every(10) {
-		if k := newCommitting(t); k.race(t, false) {
-			t.Fatalf("try %d: their commit has reverted ours", n)
-		} else if status := git(t, k.root, "status", "--porcelain"); status != "" {
-			t.Errorf("status %s", status)
+// Nobody commits between the move of the branch and that of the index, and who
+// does afterwards takes nothing back. With the lock taken only afterwards they
+// do.
+func TestCommitWhileTheBranchMoves(t *testing.T) {
+	for _, step := range []string{"ref_sync", "index_name"} {
+		k := newCommitting(t)
+		if could, reverted := k.commitAt(t, step, false); could || reverted {
+			t.Errorf("before %s: their commit was made: %v, ours reverted: %v", step, could, reverted)
+		}
+		if status := git(t, k.root, "status", "--porcelain"); status != "" {
+			t.Errorf("before %s: status %s", step, status)
 		}
 	}
-	for n := 1; !newCommitting(t).race(t, true); n++ {
-		if n == 50 {
-			t.Fatal("without the lock nothing was reverted either")
-		}
+	if could, reverted := newCommitting(t).commitAt(t, "ref_sync", true); !could || !reverted {
+		t.Errorf("without the lock their commit was made: %v, ours reverted: %v", could, reverted)
 	}
 }
 
