@@ -37,11 +37,11 @@ const problemShape = `{
 	"type": "object",
 	"required": ["type", "title", "status", "kind", "code", "detail", "errors", "next", "request_id"],
 	"properties": {
-		"type": {"type": "string", "pattern": "^urn:roundtable:problem:[a-z_.]+$"},
+		"type": {"type": "string", "pattern": "^urn:roundtable:problem:[a-z0-9_.]+$"},
 		"title": {"type": "string", "minLength": 1},
 		"status": {"type": "integer", "minimum": 400, "maximum": 599},
 		"kind": {"type": "string", "minLength": 1},
-		"code": {"type": "string", "pattern": "^[a-z_]+([.][a-z_]+)?$"},
+		"code": {"type": "string", "pattern": "^[a-z0-9_]+([.][a-z0-9_]+)?$"},
 		"detail": {"type": "string", "minLength": 1},
 		"request_id": {"type": "string", "minLength": 26},
 		"errors": {"type": "array", "items": {"type": "object", "required": ["pointer", "message"], "additionalProperties": false,

@@ -40,7 +40,8 @@ func (w *Workspace) acquire(ctx context.Context) (release func(), err error) {
 	w.lock = f
 	return func() {
 		w.lock = nil
-		_ = f.Close() // the descriptor is gone, whatever that answers, and the lock with it
+		_ = calls.Flock(f.Fd(), unix.LOCK_UN) // also for a child that has the descriptor until it executes git
+		_ = f.Close()                         // the descriptor is gone, whatever that answers, and the lock with it
 		<-w.busy
 	}, nil
 }
