@@ -218,6 +218,18 @@ func (h *Handler) Root(ctx context.Context, workspace string) (string, error) {
 	return h.question(auth.Principal{}, workspace).root(ctx)
 }
 
+// Kind returns what the folder of a workspace was when it came under
+// governance; "" where none has that folder.
+func (h *Handler) Kind(ctx context.Context, root string) (string, error) {
+	ws, err := load[domain.Workspaces](ctx, h.question(auth.Principal{}, ""), events.WorkspacesStream)
+	for _, w := range ws.ByID {
+		if w.Root == root {
+			return w.Kind, err
+		}
+	}
+	return "", err
+}
+
 // Roots returns the folders of all workspaces, by id.
 func (h *Handler) Roots(ctx context.Context) (map[string]string, error) {
 	ws, err := load[domain.Workspaces](ctx, h.question(auth.Principal{}, ""), events.WorkspacesStream)

@@ -153,8 +153,9 @@ func (mute) Append(context.Context, eventlog.Batch, eventlog.Decide) (eventlog.O
 	return eventlog.Outcome{}, errors.New("the process is dying")
 }
 
-// enqueue writes the jobs of applies, as the manager would.
-func enqueue(t *testing.T, b *bench) {
+// enqueue writes the jobs of applies, as the manager would, and returns the
+// newest.
+func enqueue(t *testing.T, b *bench) (j eventlog.Job) {
 	t.Helper()
 	for r, err := range eventlog.Records(t.Context(), b.store, 0, 0) {
 		if err != nil {
@@ -167,11 +168,12 @@ func enqueue(t *testing.T, b *bench) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := eventlog.Job{ID: r.ID + ".apply.0", Kind: "apply", Event: r.ID, Stream: r.Stream, Data: r.Data, Meta: e.Meta}
+		j = eventlog.Job{ID: r.ID + ".apply.0", Kind: "apply", Event: r.ID, Stream: r.Stream, Data: r.Data, Meta: e.Meta}
 		if err := b.store.Enqueue(t.Context(), "process.apply", r.Position, []eventlog.Job{j}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return j
 }
 
 func openTransaction(t *testing.T, b *bench) (id string) {

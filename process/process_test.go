@@ -51,6 +51,7 @@ type bench struct {
 	test    process.Tester
 	pool    process.Pool
 	ws      string
+	options repo.Options
 	disturb func(repo.Step) // what somebody else does before a step of the writer
 	who     map[string]auth.Principal
 	keys    int
@@ -58,7 +59,13 @@ type bench struct {
 
 func setUp(t *testing.T, files map[string]string) *bench {
 	t.Helper()
-	b := &bench{t: t, dir: t.TempDir(), who: map[string]auth.Principal{}}
+	return setUpBy(t, files, repo.Options{})
+}
+
+// setUpBy is setUp with options for the workspaces.
+func setUpBy(t *testing.T, files map[string]string, o repo.Options) *bench {
+	t.Helper()
+	b := &bench{t: t, dir: t.TempDir(), who: map[string]auth.Principal{}, options: o}
 	b.root = filepath.Join(b.dir, "repo")
 	for name, text := range files {
 		path := filepath.Join(b.root, name)
@@ -66,7 +73,7 @@ func setUp(t *testing.T, files map[string]string) *bench {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "first"}} {
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "first"}} {
 		cmd := exec.CommandContext(t.Context(), "git", args...)
 		cmd.Dir = b.root
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -94,14 +101,17 @@ func (b *bench) open() {
 		b.t.Fatal(err)
 	}
 	steps := process.NewSteps()
-	b.world = world.New(blobs, filepath.Join(b.dir, "data"), repo.Options{Step: func(s repo.Step) {
+	o := b.options
+	o.Step = func(s repo.Step) {
 		steps.Step(s)
 		if b.disturb != nil {
 			b.disturb(s)
 		}
-	}})
+	}
+	b.world = world.New(blobs, filepath.Join(b.dir, "data"), o)
 	b.Handler = commands.New(commands.Config{Log: b.store, World: b.world, Policy: policy.Default(), Now: time.Now,
 		NewID: func() string { return ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String() }})
+	b.world.Known = b.Kind
 	lg := slog.New(slog.NewTextHandler(b.t.Output(), nil))
 	runs := filepath.Join(b.dir, "runs")
 	if err := os.MkdirAll(filepath.Join(runs, "home"), 0o700); err != nil {

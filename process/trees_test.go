@@ -16,6 +16,7 @@ import (
 	"roundtable/domain"
 	"roundtable/events"
 	"roundtable/events/eventlog"
+	"roundtable/internal/attest"
 	"roundtable/internal/fault"
 	"roundtable/internal/op"
 	"roundtable/internal/sqlite"
@@ -178,7 +179,7 @@ func (b *bench) canBeTakenBack(tx string) (can bool, why string) {
 	return can, why
 }
 
-// told gives the bench's commands what views know of later work.
+// told gives the bench's commands what views know.
 func (b *bench) told() (stop func()) {
 	b.t.Helper()
 	db, err := sqlite.OpenViews(b.t.Context(), filepath.Join(b.dir, "views.db"))
@@ -189,9 +190,10 @@ func (b *bench) told() (stop func()) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- v.Run(ctx) }()
-	config := b.Config
-	config.Later = projections.NewReader(v, time.Now, projections.Limits{Wait: 20 * time.Second}).Later
+	config, r := b.Config, projections.NewReader(v, time.Now, projections.Limits{Wait: 20 * time.Second})
+	config.Later, config.Show, config.Signer = r.Later, r.Show, attest.NewRing(filepath.Join(b.dir, "keys"))
 	b.Handler = commands.New(config)
+	b.Handler.OpenProposals, b.Handler.ForeignChanges = r.OpenProposals, r.ForeignChanges
 	return func() {
 		cancel()
 		if err := errors.Join(<-done, db.Close()); err != nil {

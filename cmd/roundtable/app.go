@@ -105,6 +105,7 @@ func openWith(ctx context.Context, data string, lg *slog.Logger, pol policy.Poli
 	a.reader = projections.NewReader(a.views, time.Now, projections.Limits{})
 	a.handler = commands.New(commands.Config{Log: a.through, World: a.world, Policy: pol, Now: time.Now, NewID: ids(), Show: a.reader.Show, Later: a.reader.Later, Operations: opNames, Signer: a.ring})
 	a.handler.OpenProposals, a.handler.ForeignChanges = a.reader.OpenProposals, a.reader.ForeignChanges
+	a.world.Known = a.handler.Kind
 	a.handler.Trouble = func(ctx context.Context, what string, err error) { lg.WarnContext(ctx, what, "err", err) }
 	return a, nil
 }

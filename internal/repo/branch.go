@@ -47,11 +47,11 @@ func (w *Workspace) target(ctx context.Context) (target, error) {
 	case !strings.HasPrefix(t.ref, "refs/heads/"):
 		return t, noBranch(w.root, "HEAD stands at "+t.ref)
 	}
-	out, err := w.git(ctx, call{args: []string{"for-each-ref", "--format=%(objectname) %(objecttype) %(symref)", t.ref}})
+	out, err := w.refIs(ctx, t.ref, "%(objectname) %(objecttype) %(symref)")
 	if err != nil {
 		return t, err
 	}
-	fields := strings.Fields(string(out))
+	fields := strings.Fields(out)
 	switch {
 	case len(fields) == 0 && t.here:
 		return t, nil
@@ -62,6 +62,30 @@ func (w *Workspace) target(ctx context.Context) (target, error) {
 	}
 	t.old = fields[0]
 	return t, nil
+}
+
+// refIs has git say what a branch is; nothing of one that is not there. One
+// whose commit the repository does not have is a fault state.object_missing.
+func (w *Workspace) refIs(ctx context.Context, ref, format string) (string, error) {
+	out, err := w.git(ctx, call{args: []string{"for-each-ref", "--format=" + format, ref}})
+	if _, exited := errors.AsType[*exec.ExitError](err); exited {
+		err = cmp.Or(w.lost(ctx, ref), err)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// lost says of a ref that it is an object which the repository does not have.
+func (w *Workspace) lost(ctx context.Context, ref string) error {
+	out, err := w.git(ctx, call{args: []string{"rev-parse", "--quiet", "--verify", ref}, ok: []int{1}})
+	id := strings.TrimSpace(string(out))
+	if err != nil || id == "" {
+		return err
+	}
+	kind, err := w.kindOf(ctx, id)
+	if err == nil && kind == "" {
+		err = fault.Errorf(fault.Unavailable, "state.object_missing", "%s of %s is %s, which the repository does not have; bring it back with git fetch, or set the ref to a commit that is there", ref, w.root, id)
+	}
+	return err
 }
 
 func noBranch(root, why string) error {
@@ -177,11 +201,9 @@ func (w *Workspace) branch(ctx context.Context) (*committed, string, error) {
 
 // A branchPosition says where a branch stands, seen from a transaction.
 func (w *Workspace) branchPosition(ctx context.Context, m refMove) (now string, is Position, err error) {
-	out, err := w.git(ctx, call{args: []string{"for-each-ref", "--format=%(objectname)", m.Ref}})
-	if err != nil {
+	if now, err = w.refIs(ctx, m.Ref, "%(objectname)"); err != nil {
 		return "", "", err
 	}
-	now = strings.TrimSpace(string(out))
 	switch {
 	case now == m.New:
 		return now, AtAfter, nil

@@ -147,7 +147,8 @@ func GitVersion(ctx context.Context, o Options) (string, error) {
 }
 
 // git runs git in the workspace, on its repository and no other. A folder that
-// the call names stands for the work tree.
+// the call names stands for the work tree. Where the repository is gone, or is
+// none any more, that is a fault workspace_unavailable.
 func (w *Workspace) git(ctx context.Context, c call) ([]byte, error) {
 	if !c.bare {
 		carried, err := w.configured(ctx)
@@ -156,7 +157,8 @@ func (w *Workspace) git(ctx context.Context, c call) ([]byte, error) {
 		}
 		c.config = append(slices.Clone(carried), c.config...)
 	}
-	return w.o.run(ctx, w.call(c))
+	out, err := w.o.run(ctx, w.call(c))
+	return out, w.usable(ctx, err)
 }
 
 // call is a run of git on the workspace's repository and no other.

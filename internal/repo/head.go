@@ -44,10 +44,22 @@ func (w *Workspace) Head(ctx context.Context) (string, error) {
 		return "", err
 	}
 	now := strings.TrimSpace(string(out))
+	if now == "" {
+		return "", w.unborn(ctx)
+	}
 	if now == id {
 		w.heads.known = id
 	}
 	return now, nil
+}
+
+// unborn says why HEAD, of which git knows no commit, is not simply a branch
+// before its first one; nil if it is.
+func (w *Workspace) unborn(ctx context.Context) error {
+	if _, err := w.symbolic(ctx); err != nil {
+		return err
+	}
+	return w.lost(ctx, "HEAD")
 }
 
 // readHead reads what HEAD says, through one branch; empty where that is not

@@ -2,6 +2,7 @@ package repo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func (t *tx) fillIndex(ctx context.Context) error {
 	}
 	ours, err := sameFile(t.heldLock(), t.w.indexLock())
 	if err == nil && !ours {
-		err = indexLocked(t.w.indexLock())
+		err = cmp.Or(t.w.indexThere(), error(indexLocked(t.w.indexLock())))
 	}
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package repo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -126,12 +127,30 @@ func (t *tx) renameLock(own string) error {
 	return t.dropLock(own)
 }
 
-// dropLocks gives up what this transaction holds of the lock.
+// dropLocks gives up what this transaction holds of the lock. Where the folder
+// of the index is away it would come back with the lock, so that is an error.
 func (t *tx) dropLocks() error {
 	if t.w.index == "" {
 		return nil
 	}
+	if err := t.w.indexThere(); err != nil {
+		return err
+	}
 	return errors.Join(t.dropLock(t.heldLock()), t.dropLock(t.lateLock()))
+}
+
+// indexThere says whether the folder is there that locks on the index lie in,
+// where there can be any.
+func (w *Workspace) indexThere() error {
+	if !w.Commits() {
+		return nil
+	}
+	dir := filepath.Dir(w.index)
+	s, err := stampOf(dir)
+	if err == nil && !s.there {
+		err = w.unusable("it is not there", fmt.Errorf("no %s", dir))
+	}
+	return err
 }
 
 // dropLock removes a file of ours, and the lock before if it is that file.

@@ -29,7 +29,7 @@ func (w *Workspace) acquire(ctx context.Context) (release func(), err error) {
 	}
 	f, err := w.lockFile(stateDir+"/lock", fmt.Sprint(os.Getpid()), "another process changes")
 	if err == nil {
-		if err = w.still(); err != nil {
+		if err = w.Still(); err != nil {
 			err = errors.Join(err, f.Close())
 		}
 	}
@@ -126,17 +126,20 @@ func (w *Workspace) useTmp() error {
 	return errors.Join(err, root.Close(), calls.Flock(fd, unix.LOCK_SH))
 }
 
-// still says whether the folder that is open is still the one of that name:
-// git works by name.
-func (w *Workspace) still() error {
+// Still says whether the folder that is open is still the one of that name, by
+// which git works. A fault workspace_unavailable says that there is none, and
+// workspace.moved that it is another.
+func (w *Workspace) Still() error {
 	var open, named unix.Stat_t
 	if err := calls.Fstat(w.at.fd(), &open); err != nil {
 		return err
 	}
 	if err := calls.Stat(w.root, &named); err != nil && !gone(err) {
 		return pathError(w.root, err)
-	} else if err != nil || open.Dev != named.Dev || open.Ino != named.Ino {
-		return fault.Errorf(fault.Conflict, "workspace.moved", "%s is no longer the folder that was opened", w.root)
+	} else if err != nil {
+		return fault.Errorf(fault.Unavailable, "workspace_unavailable", "the folder %s of this workspace is not there; put it back, and send the call again", w.root)
+	} else if open.Dev != named.Dev || open.Ino != named.Ino {
+		return fault.Errorf(fault.Conflict, "workspace.moved", "%s is no longer the folder that was opened; put that one back, or restart the service to have it govern what lies there now", w.root)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (w *Workspace) ask(ctx context.Context, r *reader, oid string, dst io.Write
 	}
 	if r.cmd == nil {
 		if err := w.startReader(r); err != nil {
-			return h, fmt.Errorf("git cat-file: %w", err)
+			return h, w.usable(ctx, fmt.Errorf("git cat-file: %w", err))
 		}
 	}
 	process := r.cmd.Process
@@ -54,7 +54,7 @@ func (w *Workspace) ask(ctx context.Context, r *reader, oid string, dst io.Write
 	h, ended, err := r.answer(oid, dst)
 	if !spared() || ended != nil {
 		_ = r.stop() // it was killed, or says nothing more that can be understood
-		err = fmt.Errorf("git cat-file: %w: %s", errors.Join(ctx.Err(), ended, err), strings.TrimSpace(string(r.errs.b)))
+		err = w.usable(ctx, fmt.Errorf("git cat-file: %w: %s", errors.Join(ctx.Err(), ended, err), strings.TrimSpace(string(r.errs.b))))
 	}
 	return h, err
 }

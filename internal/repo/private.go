@@ -40,7 +40,7 @@ func (w *Workspace) private(ctx context.Context) (*private, error) {
 
 // privateOf makes a copy of an index, or an empty one.
 func (w *Workspace) privateOf(ctx context.Context, index string) (*private, error) {
-	if err := w.still(); err != nil {
+	if err := w.Still(); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(cmp.Or(w.o.Scratch, filepath.Join(w.root, stateDir, "tmp")), "index-")

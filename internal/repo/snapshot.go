@@ -30,6 +30,9 @@ func (w *Workspace) ResolveCommit(ctx context.Context, rev string) (string, erro
 	}
 	id := strings.TrimSpace(string(out))
 	if !strings.HasPrefix(id, rev) {
+		if err := w.whole(ctx); err != nil {
+			return "", err
+		}
 		return "", unknown
 	}
 	return id, nil

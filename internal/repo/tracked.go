@@ -105,7 +105,7 @@ func (w *Workspace) tracked(ctx context.Context) (*index, error) {
 		return &index{size: size}, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, w.unusable(unreadableIndex, err)
 	}
 	x, err := w.readIndex(ctx, data, size)
 	if err != nil {

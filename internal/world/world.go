@@ -29,6 +29,11 @@ import (
 
 // A World is everything outside the log that commands look at.
 type World struct {
+	// Known says what a governed folder was when it came under governance, git
+	// or folder, and "" of one that is not governed yet. It may be nil. A git
+	// work tree that has lost its .git is not opened as a plain folder.
+	Known func(ctx context.Context, root string) (kind string, err error)
+
 	blobs *blob.Store
 	data  string // the data folder: no workspace's business
 	opts  repo.Options
@@ -75,15 +80,22 @@ func (w *World) space(ctx context.Context, root string) (*space, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s, ok := w.open[root]; ok {
-		return s, nil
+		return s, s.Still()
 	}
 	o := w.opts
 	if rel, err := filepath.Rel(root, w.data); err == nil && filepath.IsLocal(rel) && rel != "." {
 		o.Reserved = append([]string{filepath.ToSlash(rel)}, o.Reserved...)
 	}
+	known, err := w.known(ctx, root)
+	if err != nil {
+		return nil, err
+	}
 	ws, err := repo.Open(ctx, root, o)
 	if err != nil {
-		return nil, absent(root, err)
+		return nil, absent(root, known, err)
+	}
+	if known == "git" && !ws.Git() {
+		return nil, errors.Join(unusable(root, "it has no .git any more"), ws.Close())
 	}
 	if err := ws.InitExclude(ctx); err != nil {
 		return nil, errors.Join(err, ws.Close())
@@ -93,13 +105,29 @@ func (w *World) space(ctx context.Context, root string) (*space, error) {
 	return s, nil
 }
 
-// absent says of a governed folder that is gone or closed to the service that
-// it may come back: what is known of the workspace stays as it is.
-func absent(root string, err error) error {
-	if fault.CodeOf(err) == "workspace.no_folder" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+func (w *World) known(ctx context.Context, root string) (kind string, err error) {
+	if w.Known != nil {
+		kind, err = w.Known(ctx, root)
+	}
+	return kind, err
+}
+
+// absent says of a governed folder that is gone, closed to the service or no
+// longer what it was that it may come back: what is known of the workspace
+// stays as it is.
+func absent(root, known string, err error) error {
+	code := fault.CodeOf(err)
+	switch {
+	case code == "workspace.no_folder" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
 		return fault.Errorf(fault.Unavailable, "workspace_unavailable", "the folder %s of this workspace is not there, or the service may not open it", root)
+	case known == "git" && (code == "workspace.not_git" || code == "workspace.not_toplevel"):
+		return unusable(root, err.Error())
 	}
 	return err
+}
+
+func unusable(root, why string) error {
+	return fault.Errorf(fault.Unavailable, "workspace_unavailable", "the folder %s was put under governance as a Git work tree, and is none that can be used: %s; put back what lay there, or mend it with git, and send the call again", root, why)
 }
 
 // Root resolves a folder that is to be governed.
