@@ -19,7 +19,28 @@ type workshop struct {
 	proposals map[string]Proposal
 	txs       map[string]Transaction
 	order     []string // of transactions, as they were made
+	line      []string // those that are pending, as they came to be: kept without the tree
 	tree      Tree
+	wrong     wrong
+}
+
+// A wrong makes the tree another than it is, for the tests of the checks.
+type wrong struct {
+	events func(happened []events.Payload) []events.Payload // what is appended; nil: what was decided
+	tree   func(Tree) Tree                                  // what the rules are given; nil: the tree
+}
+
+// A broken is panicked with where something does not hold.
+type broken string
+
+func (w *workshop) breaks(format string, args ...any) { panic(broken(fmt.Sprintf(format, args...))) }
+
+// given is the tree that the rules are given.
+func (w *workshop) given() Tree {
+	if w.wrong.tree != nil {
+		return w.wrong.tree(w.tree.Clone())
+	}
+	return w.tree
 }
 
 func newWorkshop(t *rapid.T, proposals int) *workshop {
@@ -35,13 +56,16 @@ func newWorkshop(t *rapid.T, proposals int) *workshop {
 // happen appends what was decided, with what follows for the tree.
 func (w *workshop) happen(es []events.Payload) {
 	es = append(es, w.tree.Follow("w", es)...)
+	if w.wrong.events != nil {
+		es = w.wrong.events(es)
+	}
 	for _, e := range es {
 		switch e := e.(type) {
 		case events.TransactionOpened:
 			w.order = append(w.order, e.Transaction)
-		case events.WorkspaceApplyBegun:
-			if len(w.tree.Applying) > 0 || len(w.tree.Waiting) > 0 && w.tree.Waiting[0] != e.Transaction {
-				w.Fatalf("%s passed %v, %v", e.Transaction, w.tree.Applying, w.tree.Waiting)
+		case events.TransactionApplyRequested:
+			if len(w.line) > 0 && w.line[0] != e.Transaction {
+				w.breaks("%s passed %v", e.Transaction, w.line)
 			}
 		}
 		kind, id := split(e.Stream())
@@ -52,6 +76,12 @@ func (w *workshop) happen(es []events.Payload) {
 			w.txs[id] = w.txs[id].Evolve(e)
 		case "tree":
 			w.tree = w.tree.Clone().Evolve(e)
+		}
+	}
+	w.line = slices.DeleteFunc(w.line, func(id string) bool { return w.txs[id].State != TxPending })
+	for _, id := range w.order {
+		if w.txs[id].State == TxPending && !slices.Contains(w.line, id) {
+			w.line = append(w.line, id)
 		}
 	}
 	w.holds()
@@ -68,40 +98,33 @@ func split(s events.Stream) (kind, id string) {
 
 // holds checks what always does.
 func (w *workshop) holds() {
-	w.Helper()
-	var applying, pending []string
+	var applying []string
 	open := map[string][]string{}
 	for id, t := range w.txs {
-		switch t.State {
-		case TxApplying:
+		if t.State == TxApplying {
 			applying = append(applying, id)
-		case TxPending:
-			pending = append(pending, id)
 		}
 		if !t.Done() {
 			open[t.Proposal] = append(open[t.Proposal], id)
 		}
 	}
-	slices.Sort(pending)
-	waiting := slices.Sorted(slices.Values(w.tree.Waiting))
 	if len(applying) > 1 || !slices.Equal(applying, w.tree.Applying) {
-		w.Fatalf("applying %v, the tree says %v", applying, w.tree.Applying)
+		w.breaks("applying %v, the tree says %v", applying, w.tree.Applying)
 	}
-	if !slices.Equal(pending, waiting) {
-		w.Fatalf("pending %v, the tree says %v", pending, waiting)
+	if !slices.Equal(w.line, w.tree.Waiting) {
+		w.breaks("pending %v, the tree says %v", w.line, w.tree.Waiting)
 	}
 	for id, p := range w.proposals {
 		if p.Busy != (len(open[id]) == 1) || len(open[id]) > 1 || p.Busy && open[id][0] != p.Transaction {
-			w.Fatalf("%s: busy %v with %s, open are %v", id, p.Busy, p.Transaction, open[id])
+			w.breaks("%s: busy %v with %s, open are %v", id, p.Busy, p.Transaction, open[id])
 		}
 	}
 }
 
 // refused checks that a refusal is one of state.
 func (w *workshop) refused(err error) {
-	w.Helper()
 	if err != nil && fault.KindOf(err) != fault.Conflict {
-		w.Fatalf("%v", err)
+		w.breaks("%v", err)
 	}
 }
 
@@ -117,7 +140,7 @@ func (w *workshop) step() {
 	var err error
 	switch what := rapid.SampledFrom([]string{"open", "open", "apply", "apply", "apply", "stage", "retry", "cancel", "attach", "withdraw", "end", "end", "end", "turn", "turn"}).Draw(w.T, "what"); {
 	case what == "open":
-		es, err = p.Open(fmt.Sprintf("TX-%02d", len(w.order)), by, w.tree)
+		es, err = p.Open(fmt.Sprintf("TX-%02d", len(w.order)), by, w.given())
 	case what == "attach":
 		es, err = p.Attach(events.ProposalRevisionAttached{AttachedBy: "ann"}, p.Current().Number, w.txs[p.Transaction])
 	case what == "withdraw" && rapid.IntRange(0, 3).Draw(w.T, "sure") == 0:
@@ -130,9 +153,9 @@ func (w *workshop) step() {
 	case what == "apply":
 		es, err = w.ask(t, by)
 	case what == "stage":
-		es, err = t.Stage(by, w.tree)
+		es, err = t.Stage(by, w.given())
 	case what == "retry":
-		es, err = t.Retry(by, w.proposals[t.Proposal], w.tree)
+		es, err = t.Retry(by, w.proposals[t.Proposal], w.given())
 	case what == "cancel":
 		es, err = t.Cancel(by, w.proposals[t.Proposal])
 	}
@@ -145,7 +168,7 @@ func (w *workshop) step() {
 func (w *workshop) passes() bool { return rapid.Bool().Draw(w.T, "gates pass") }
 
 func (w *workshop) ask(t Transaction, by Asker) ([]events.Payload, error) {
-	es, now, err := t.Ask(by, w.tree)
+	es, now, err := t.Ask(by, w.given())
 	if now && w.passes() {
 		es = t.Apply(events.TransactionApplyRequested{}, w.proposals[t.Proposal], by)
 	}
@@ -169,7 +192,7 @@ func (w *workshop) end() []events.Payload {
 
 // turn is the service's command: see commands.TakeTurn.
 func (w *workshop) turn() (out []events.Payload) {
-	tree := w.tree
+	tree := w.given()
 	for next := tree.Next(); next != ""; next = tree.Next() {
 		t := w.txs[next]
 		es, wish := t.Turn(tree, noon)
@@ -187,26 +210,83 @@ func (w *workshop) turn() (out []events.Payload) {
 	return out
 }
 
+// play does steps until nothing waits any more, and says what did not hold; ""
+// if all did.
+func play(t *rapid.T, by wrong) (found string) {
+	defer func() {
+		r := recover()
+		if b, is := r.(broken); is {
+			found = string(b)
+		} else if r != nil {
+			panic(r)
+		}
+	}()
+	w := newWorkshop(t, rapid.IntRange(1, 5).Draw(t, "proposals"))
+	w.wrong = by
+	for range rapid.IntRange(1, 60).Draw(t, "steps") {
+		w.step()
+	}
+	for n := 0; len(w.tree.Applying)+len(w.tree.Waiting) > 0; n++ { // the service goes on by itself
+		if n > 200 {
+			w.breaks("%v wait for ever", w.tree.Waiting)
+		}
+		w.happen(w.end())
+		w.happen(w.turn())
+	}
+	for _, id := range w.order {
+		if s := w.txs[id].State; s == TxPending || s == TxApplying {
+			w.breaks("%s is left %s", id, s)
+		}
+	}
+	return ""
+}
+
 // TestTurns: whatever is asked, in whatever order, one transaction of a
 // workspace applies at a time, in the order in which they came; none is lost;
 // and a proposal is busy exactly while a transaction of it is open.
 func TestTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorkshop(t, rapid.IntRange(1, 5).Draw(t, "proposals"))
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			w.step()
-		}
-		for n := 0; len(w.tree.Applying)+len(w.tree.Waiting) > 0; n++ { // the service goes on by itself
-			if n > 200 {
-				t.Fatalf("%v wait for ever", w.tree.Waiting)
-			}
-			w.happen(w.end())
-			w.happen(w.turn())
-		}
-		for _, id := range w.order {
-			if s := w.txs[id].State; s == TxPending || s == TxApplying {
-				t.Fatalf("%s is left %s", id, s)
-			}
+		if found := play(t, wrong{}); found != "" {
+			t.Fatal(found)
 		}
 	})
+}
+
+// TestTurnsNoticed: what TestTurns checks is found broken where it is. Each of
+// these is a way in which the line could be kept wrongly.
+func TestTurnsNoticed(t *testing.T) {
+	drop := func(is func(e events.Payload) bool) wrong {
+		return wrong{events: func(es []events.Payload) []events.Payload { return slices.DeleteFunc(es, is) }}
+	}
+	for name, w := range map[string]wrong{
+		"one that waits is not in line": drop(func(e events.Payload) bool { _, is := e.(events.WorkspaceTransactionQueued); return is }),
+		"one that left is in line":      drop(func(e events.Payload) bool { _, is := e.(events.WorkspaceTransactionUnqueued); return is }),
+		"a turn is not taken":           drop(func(e events.Payload) bool { _, is := e.(events.WorkspaceApplyBegun); return is }),
+		"a turn is not given back":      drop(func(e events.Payload) bool { _, is := e.(events.WorkspaceApplyEnded); return is }),
+		"a proposal stays busy":         drop(func(e events.Payload) bool { _, is := e.(events.ProposalTransactionFailed); return is }),
+		"everybody is free to begin": {tree: func(t Tree) Tree {
+			t.Applying, t.Waiting = nil, nil
+			return t
+		}},
+		"who came last is next": {tree: func(t Tree) Tree {
+			slices.Reverse(t.Waiting)
+			return t
+		}},
+		"who waits is passed while nothing applies": {tree: func(t Tree) Tree {
+			if len(t.Applying) == 0 {
+				t.Waiting = nil
+			}
+			return t
+		}},
+	} {
+		found := ""
+		game := rapid.Custom(func(t *rapid.T) string { return play(t, w) })
+		for seed := 0; found == "" && seed < 300; seed++ {
+			found = game.Example(seed)
+		}
+		if found == "" {
+			t.Errorf("%s: nothing was found", name)
+		}
+		t.Logf("%s: %s", name, found)
+	}
 }
