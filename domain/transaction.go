@@ -33,6 +33,7 @@ type Transaction struct {
 	Revision                       int
 	PatchDigest                    string
 	Attempt                        int
+	Retried                        bool                             // what opened it last was a retry
 	Request                        events.TransactionApplyRequested // of the newest attempt
 	Wish                           events.TransactionApplyQueued    // an apply that waits for the turn; zero if none was asked for
 	Files                          []events.ChangedPath             // once applied
@@ -72,7 +73,7 @@ func (t Transaction) Evolve(e events.Payload) Transaction {
 	case events.TransactionFailed:
 		t.State, t.Failure, t.Wish = TxFailed, e, events.TransactionApplyQueued{}
 	case events.TransactionRetried:
-		t.State, t.Failure = TxPending, events.TransactionFailed{}
+		t.State, t.Failure, t.Retried = TxPending, events.TransactionFailed{}, true
 	case events.TransactionCancelled:
 		t.State, t.Wish = TxCancelled, events.TransactionApplyQueued{}
 	case events.TransactionResolveRequested:
@@ -237,13 +238,14 @@ func (t Transaction) Unmet(f *fault.Error) []events.Payload {
 	}
 }
 
-// Retry opens t again after a failure. Repeating it changes nothing.
+// Retry opens t again after a failure. Repeating it before the next attempt
+// changes nothing; of one that has not failed it is refused.
 func (t Transaction) Retry(by Asker, p Proposal, tree Tree) ([]events.Payload, error) {
 	if err := text("reason", by.Reason, MaxReason, false); err != nil {
 		return nil, err
 	}
 	switch {
-	case t.State == TxPending || t.State == TxStaged:
+	case t.Retried && (t.State == TxPending || t.State == TxStaged):
 		return nil, nil
 	case t.State != TxFailed:
 		return nil, t.illegal("transaction.retry")

@@ -101,6 +101,9 @@ func TestControl(t *testing.T) {
 	s.post(t, lead, tx+"/validate", args{}, 200)
 	s.post(t, lead, tx+"/stage", args{}, 200).state(t, "staged", "no")
 	s.refused(t, request{path: tx + "/resolve", body: args{"reason": "r"}}, 409, "illegal_transaction_transition")
+	if a := s.refused(t, request{path: tx + "/retry", body: args{}}, 409, "illegal_transaction_transition"); fmt.Sprint(a.body["allowed"]) != "[transaction.apply transaction.cancel]" {
+		t.Errorf("retry of one that has not failed: %s", a)
+	}
 	s.post(t, "", tx+"/cancel", args{}, 200).state(t, "cancelled", "no")
 	s.post(t, "", tx+"/cancel", args{}, 200).state(t, "cancelled", "no")
 	for _, move := range []string{"stage", "apply", "retry"} {
