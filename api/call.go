@@ -115,6 +115,9 @@ func (s *server) run(o op.Op) func(http.ResponseWriter, *http.Request, op.Call) 
 		if code == 0 {
 			code = http.StatusOK
 		}
+		if a, ok := out.(op.Answer); ok && a.Later {
+			code = http.StatusAccepted
+		}
 		w.Header().Set("Content-Type", "application/json")
 		s.zip(w, r, code, b.Bytes())
 		return nil

@@ -36,6 +36,10 @@ func OpenAPI(ops []op.Op, extras []Extra) ([]byte, error) {
 		}
 		what["responses"].(object)[strconv.Itoa(code)] = object{
 			"description": "Done.", "content": content("application/json", o.Out)}
+		if o.Later {
+			what["responses"].(object)[strconv.Itoa(http.StatusAccepted)] = object{
+				"description": "Begun; it goes on after this answer.", "content": content("application/json", o.Out)}
+		}
 		add(o, what)
 	}
 	for _, e := range extras {

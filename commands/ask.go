@@ -112,10 +112,7 @@ func (h *Handler) validate(ctx context.Context, c op.Call, in proposalQuestion) 
 	if err != nil {
 		return wire.Validation{}, err
 	}
-	by := map[string]domain.Gate{}
-	for _, g := range gates {
-		by[g.Gate] = g
-	}
+	by := byGate(gates)
 	v := wire.Validation{Proposal: in.Proposal, Revision: f.Proposal.Current().Number, Valid: true, Appliable: !f.Proposal.Terminal() && domain.Appliable(gates)}
 	for _, name := range checkOrder {
 		k := check(name, f, by)
@@ -126,6 +123,27 @@ func (h *Handler) validate(ctx context.Context, c op.Call, in proposalQuestion) 
 	}
 	v.Legacy = legacy(f, v)
 	return v, nil
+}
+
+func byGate(gates []domain.Gate) map[string]domain.Gate {
+	by := map[string]domain.Gate{}
+	for _, g := range gates {
+		by[g.Gate] = g
+	}
+	return by
+}
+
+// together is what checks came to: the first that has not passed, or all that
+// was found if all have.
+func together(all ...wire.Check) (status, detail string) {
+	var found []string
+	for _, k := range all {
+		if k.Status != "passed" {
+			return k.Status, k.Detail
+		}
+		found = append(found, k.Detail)
+	}
+	return "passed", strings.Join(found, "; ")
 }
 
 func check(name string, f domain.Facts, by map[string]domain.Gate) wire.Check {

@@ -36,6 +36,7 @@ func (h *Handler) Ops() []op.Op {
 	ops = append(ops, h.transactionOps()...)
 	ops = append(ops, h.attestOps()...)
 	ops = append(ops, h.repositoryOps()...)
+	ops = append(ops, h.validationOps()...)
 	return append(ops, h.testOps()...)
 }
 

@@ -152,7 +152,7 @@ func (c FinishTest) decide(ctx context.Context, u *unit) ([]events.Payload, erro
 			return nil, err
 		}
 	}
-	return t.Finish(c.TestRunFinished, p), nil
+	return u.validated(ctx, t, t.Finish(c.TestRunFinished, p))
 }
 
 // The functions below tell workers how far something is.

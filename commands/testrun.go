@@ -135,5 +135,9 @@ func (c CancelTest) decide(ctx context.Context, u *unit) ([]events.Payload, erro
 		}
 	}
 	u.ids["test_run"] = c.TestRun
-	return t.Cancel(u.caller.Who.ID, p)
+	happened, err := t.Cancel(u.caller.Who.ID, p)
+	if err != nil {
+		return nil, err
+	}
+	return u.validated(ctx, t, happened)
 }

@@ -24,6 +24,9 @@ type World interface {
 	Inspect(ctx context.Context, root string, patch []byte) (Inspection, error)
 	// Tree returns the id of the whole tree that the patch would give now.
 	Tree(ctx context.Context, root string, patch []byte) (string, error)
+	// Flaws looks for whitespace errors and conflict markers in the lines that
+	// the patch adds now.
+	Flaws(ctx context.Context, root string, patch []byte) (Flaws, error)
 	// Argv splits a test command, and refuses one that may not run.
 	Argv(command string) ([]string, error)
 	// Reverse merges the taking back of files into the tree as it lies. Renames

@@ -19,6 +19,7 @@ var aggregates = map[string]func(events.Payload){
 	"transaction": func(e events.Payload) { Transaction{}.Evolve(e) },
 	"tree":        func(e events.Payload) { Tree{}.Evolve(e) },
 	"test_run":    func(e events.Payload) { TestRun{}.Evolve(e) },
+	"validation":  func(e events.Payload) { Validation{}.Evolve(e) },
 }
 
 // TestEvolveAll: every event is folded by the aggregate of its stream, and by

@@ -22,6 +22,7 @@ type TestRun struct {
 	State     string
 	Tree      string
 	Cancelled bool // somebody asked for its end
+	Result    events.TestRunFinished
 }
 
 // Evolve returns t after e has happened.
@@ -34,7 +35,7 @@ func (t TestRun) Evolve(e events.Payload) TestRun {
 	case events.TestRunCancelRequested:
 		t.Cancelled = true
 	case events.TestRunFinished:
-		t.State = e.State
+		t.State, t.Result = e.State, e
 	default:
 		foreign("test run", e)
 	}

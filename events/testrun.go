@@ -14,6 +14,7 @@ type TestRunRequested struct {
 	Argv        []string `json:"argv"`
 	Timeout     int      `json:"timeout_seconds"`
 	By          string   `json:"requested_by"`
+	Validation  string   `json:"validation_id,omitempty"` // that waits for the result
 }
 
 // TestRunStarted means: a worker has the tree ready and begins. A second one

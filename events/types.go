@@ -65,6 +65,10 @@ var types = index(
 	of[TestRunStarted]("test_run.started"),
 	of[TestRunCancelRequested]("test_run.cancel_requested"),
 	of[TestRunFinished]("test_run.finished"),
+	of[ValidationStarted]("validation.started"),
+	of[ValidationTestsRequested]("validation.tests_requested"),
+	of[ValidationStageFinished]("validation.stage_finished"),
+	of[ValidationFinished]("validation.finished"),
 )
 
 // Encode returns a payload's stored name, schema and data.

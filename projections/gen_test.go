@@ -21,6 +21,7 @@ type world struct {
 	proposals                                           []*genProposal
 	approvals                                           []genApproval
 	transactions                                        []genTransaction
+	validations                                         []events.ValidationStarted
 }
 
 type genProposal struct {
@@ -73,7 +74,7 @@ func (w *world) history(n int) []events.Payload {
 func (w *world) step() []events.Payload {
 	makers := []func() []events.Payload{w.directory, w.claim, w.propose, w.test, w.askApproval}
 	if len(w.proposals) > 0 {
-		makers = append(makers, w.propose, w.review, w.review, w.review, w.open)
+		makers = append(makers, w.propose, w.review, w.review, w.review, w.open, w.validate)
 	}
 	if len(w.approvals) > 0 {
 		makers = append(makers, w.decide)
@@ -283,6 +284,29 @@ func (w *world) test() []events.Payload {
 	id := w.id("TR")
 	w.runs = append(w.runs, id)
 	return []events.Payload{events.TestRunRequested{TestRun: id, Workspace: pick(w, w.workspaces), Task: pick(w, w.tasks), Command: "go test", Argv: w.words(), Timeout: 600, By: pick(w, w.principals)}}
+}
+
+func (w *world) validate() []events.Payload {
+	if len(w.validations) > 0 && rapid.Bool().Draw(w.t, "go on") {
+		v := pick(w, w.validations)
+		switch w.word("tests", "stage", "stage", "finish") {
+		case "tests":
+			return []events.Payload{events.ValidationTestsRequested{Validation: v.Validation, TestRuns: w.words(), At: w.later()}}
+		case "finish":
+			return []events.Payload{events.ValidationFinished{Validation: v.Validation, Status: w.word("passed", "error"), FinishedAt: w.later()}}
+		}
+		e := events.ValidationStageFinished{Validation: v.Validation, Stage: pick(w, v.Stages), Status: w.word("passed", "skipped"), Detail: w.text(), Output: w.text(),
+			Cut: w.n%2 == 0, TestRuns: w.words(), StartedAt: w.later(), FinishedAt: w.later(), DurationMS: int64(w.n)}
+		if rapid.Bool().Draw(w.t, "exited") {
+			e.ExitCode = new(w.n % 3)
+		}
+		return []events.Payload{e}
+	}
+	p := pick(w, w.proposals)
+	e := events.ValidationStarted{Validation: w.id("VA"), Workspace: p.workspace, Proposal: p.id, Revision: p.revision, PatchDigest: w.text(), PathsDigest: w.text(),
+		PolicyDigest: w.text(), Tree: w.text(), Stages: []string{"tests", "policy"}, By: pick(w, w.principals), StartedAt: w.later()}
+	w.validations = append(w.validations, e)
+	return []events.Payload{e}
 }
 
 // record makes a log row of a payload.

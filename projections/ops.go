@@ -11,7 +11,7 @@ import (
 func (r *Reader) Ops() []op.Op {
 	return slices.Concat(
 		r.workspaceOps(), r.principalOps(), r.taskOps(), r.claimOps(), r.proposalOps(),
-		r.reviewOps(), r.transactionOps(), r.testRunOps(), r.stateOps(), r.foreignOps(),
+		r.reviewOps(), r.transactionOps(), r.testRunOps(), r.validationOps(), r.stateOps(), r.foreignOps(),
 	)
 }
 

@@ -58,6 +58,9 @@ func TestFilters(t *testing.T) {
 	s.add(events.TransactionPhaseCompleted{Transaction: "TX-1", Attempt: 1, Phase: "stage", Actor: "ann", Status: "completed"},
 		events.TransactionPhaseCompleted{Transaction: "TX-1", Attempt: 1, Phase: "apply", Actor: events.System, Status: "failed"})
 	s.add(events.TestRunRequested{TestRun: "TR-1", Workspace: "WS-1", Proposal: "P-1", Task: "T-1", Command: "go test", By: "bot"})
+	s.add(events.ValidationStarted{Validation: "VA-1", Workspace: "WS-1", Proposal: "P-1", Stages: []string{"tests"}, By: "ann"},
+		events.ValidationFinished{Validation: "VA-1", Status: "passed"},
+		events.ValidationStarted{Validation: "VA-2", Workspace: "WS-1", Proposal: "P-1", By: "eve"})
 	s.add(events.ProposalRejected{Proposal: "P-2", By: "ann"})
 	s.upToDate()
 	for _, c := range []struct {
@@ -102,6 +105,9 @@ func TestFilters(t *testing.T) {
 		{"transaction.phases", "WS-1", "phases", "phase", obj{"transaction_id": "TX-1"}, "stage apply"},
 		{"transaction.phases", "WS-1", "phases", "phase", obj{"transaction_id": "TX-1", "order": "newest", "actor": "ann"}, "stage"},
 		{"test_run.list", "WS-1", "test_runs", "test_run_id", obj{"state": "queued", "proposal_id": "P-1", "task_id": "T-1", "requested_by": "bot"}, "TR-1"},
+		{"validation.list", "WS-1", "validations", "validation_id", obj{"proposal_id": "P-1"}, "VA-2 VA-1"},
+		{"validation.list", "WS-1", "validations", "validation_id", obj{"proposal_id": "P-1", "status": "running", "requested_by": "eve"}, "VA-2"},
+		{"validation.list", "WS-1", "validations", "validation_id", obj{"proposal_id": "P-2"}, ""},
 	} {
 		m := s.ask(c.op, "ann", c.ws, c.in)
 		if got := strings.Join(values(t, m[c.list], c.field), " "); got != c.want {

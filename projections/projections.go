@@ -31,7 +31,7 @@ type Projector struct {
 
 // All lists the projectors.
 func All() []Projector {
-	return []Projector{workspaces, principals, tasks, claims, proposals, transactions, changed, testRuns, foreignChanges}
+	return []Projector{workspaces, principals, tasks, claims, proposals, transactions, changed, testRuns, validations, foreignChanges}
 }
 
 // handlers hold what to do for each type of event.

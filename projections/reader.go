@@ -111,8 +111,8 @@ func (r *Reader) read(ctx context.Context, after int64, ps []Projector, f func(t
 }
 
 // Show returns the newest state of one entity: "workspace", "principal",
-// "token", "task", "claim", "proposal", "approval", "vote", "transaction" or
-// "test_run". It is a value of package wire, with the position it stands for,
+// "token", "task", "claim", "proposal", "approval", "vote", "transaction",
+// "test_run" or "validation". It is a value of package wire, with the position it stands for,
 // which is not before after. An entity of another workspace is not found; of
 // the first three, which belong to none, workspace is not looked at.
 func (r *Reader) Show(ctx context.Context, entity, workspace, id string, after int64) (any, int64, error) {
@@ -137,6 +137,8 @@ func (r *Reader) Show(ctx context.Context, entity, workspace, id string, after i
 		return boxed(show(ctx, r, transactionView(), workspace, id, after))
 	case "test_run":
 		return boxed(show(ctx, r, testRunView(), workspace, id, after))
+	case "validation":
+		return boxed(show(ctx, r, validationView(), workspace, id, after))
 	}
 	return nil, 0, errors.New("projections: no entity is called " + entity)
 }

@@ -139,7 +139,7 @@ func (s *seen) check(t *testing.T, method, path string, a answer) {
 	if want == 0 {
 		want = http.StatusOK
 	}
-	if a.status != want {
+	if a.status != want && !(s.routes[i].Later && a.status == http.StatusAccepted) {
 		t.Errorf("%s %s: %d, declared %d", method, path, a.status, want)
 	}
 	s.mu.Lock()

@@ -35,6 +35,7 @@ func TestWireShapes(t *testing.T) {
 	s.transactionShapes(t, coder, p)
 	s.otherEnds(t, coder)
 	s.transactionControl(t, coder)
+	s.validationShapes(t, coder)
 	s.verifyShapes(t)
 	s.repositoryShapes(t)
 	for _, r := range s.seen.routes {

@@ -17,6 +17,7 @@ type Answer struct {
 	Position int64
 	List     bool
 	Next     string         // of a list: cursor of the next page, "" at the end
+	Later    bool           // what was begun goes on after this
 	More     map[string]any // further members, such as the log of a test run
 }
 

@@ -59,6 +59,7 @@ type Op struct {
 	Effect Effect
 	Rights bool // it gives rights: no narrowed token may, or it could make itself a wider one
 	Status int  // of success over HTTP; 0 is 200
+	Later  bool // what it began may go on after the answer, which has the status 202 then
 	In     *jsonschema.Schema
 	Out    *jsonschema.Schema
 	Run    func(ctx context.Context, c Call, in []byte) (any, error)

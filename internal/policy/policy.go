@@ -24,6 +24,7 @@ type Policy struct {
 	AuthorMayApply bool     `json:"author_may_apply"`
 	MinIsolation   string   `json:"tests_min_isolation"` // weakest at which a passed run counts
 	Apply          Apply    `json:"apply,omitzero"`
+	StaticCommands []string `json:"static_commands,omitempty"` // of a validation's stage static_checks; the built-in default has none
 }
 
 // An Apply says what becomes of a change in a Git workspace. The zero value

@@ -23,8 +23,16 @@ func (w *World) Plan(ctx context.Context, root string, data []byte) ([]patch.Cha
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.fit(ctx, view, data)
-	err = errors.Join(err, view.Close())
+	r, err := s.result(ctx, view, data)
+	if err = errors.Join(err, view.Close()); err != nil {
+		return nil, err
+	}
+	return r.Changes, nil
+}
+
+// result is what the patch gives on a tree, or why it is not taken.
+func (s *space) result(ctx context.Context, tree patch.Tree, data []byte) (*patch.Result, error) {
+	f, err := s.fit(ctx, tree, data)
 	switch {
 	case err != nil:
 		return nil, err
@@ -35,7 +43,7 @@ func (w *World) Plan(ctx context.Context, root string, data []byte) ([]patch.Cha
 	case f.strays != nil:
 		return nil, f.strays
 	}
-	return f.result.Changes, nil
+	return f.result, nil
 }
 
 // Tree returns the id of the whole tree that the patch would give now.
