@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -135,9 +136,16 @@ type apply struct {
 // newApply has it served by a process with a failpoint.
 func newApply(t *testing.T, point string) *apply {
 	t.Helper()
+	return newApplyBy(t, "worktree", point)
+}
+
+// newApplyBy is newApply by an apply mode.
+func newApplyBy(t *testing.T, mode, point string) *apply {
+	t.Helper()
 	a := &apply{key: ulid.Make().String()}
 	patch, before, after := everyKindPatch(t)
 	a.site = found(t, func(root string) { everyKind(t, root, false) })
+	writeFile(t, filepath.Join(a.data, "config.yaml"), "apply_mode: "+mode+"\n")
 	untracked := "untracked.txt -rw------- " + digest("not in git\n") + "\n"
 	a.before, a.after = before+untracked, after+untracked
 	a.first = serving(t, a.data, failpointVar+"="+point)

@@ -20,8 +20,8 @@ import (
 
 // failpointVar names the environment variable that tests of crashes set. Its
 // value says where this process kills itself: apply:NAME[:N] before the N-th
-// time that an apply comes to NAME, recover:NAME[:N] the same of taking an
-// apply back, resolve:NAME[:N] the same of keeping what a person decided to
+// time that an apply comes to NAME, recover:NAME[:N] the same of a
+// recovery, resolve:NAME[:N] the same of keeping what a person decided to
 // keep; or recover:off, and what a dead process left is not settled.
 // process/DESIGN.md lists the names.
 const failpointVar = "ROUNDTABLE_FAILPOINT"
@@ -30,14 +30,18 @@ const failpointVar = "ROUNDTABLE_FAILPOINT"
 // writer, and "step" is any of them.
 var jobPoints = []string{"intent", "queued", "leased", "report", "reported", "close", "closed"}
 
+// tellPoints are around the telling of what a recovery found.
+var tellPoints = []string{"tell", "told"}
+
 var writerSteps = []string{"step", "plan", "stage", "images", "stage_sync", "write", "name", "name_sync", "journal_sync", "mkdir", "create", "replace",
-	"replace_linked", "delete", "displaced", "rmdir", "sync", "verify", "marked", "look", "remove", "take", "put", "swap", "place"}
+	"replace_linked", "delete", "displaced", "rmdir", "sync", "verify", "ref_sync", "marked", "look", "remove", "take", "put", "swap", "place"}
 
 // A failpoint is where the process is to die; nil is nowhere.
 type failpoint struct {
 	of, name string       // of is apply, recover or resolve
 	torn     bool         // settle nothing
 	taken    atomic.Bool  // a job of that kind, or one was
+	working  atomic.Bool  // a job of any kind was taken: recovery at the start is over
 	to, was  atomic.Int64 // dies when it has come there so often
 }
 
@@ -54,7 +58,7 @@ func newFailpoint(text string) (*failpoint, error) {
 		return nil, nil
 	}
 	bad := fault.Errorf(fault.Invalid, "invalid_failpoint", "%s=%s: write apply:NAME[:N], resolve:NAME[:N], recover:NAME[:N] or recover:off; NAME is one of %s",
-		failpointVar, text, strings.Join(append(slices.Clone(jobPoints), writerSteps...), ", "))
+		failpointVar, text, strings.Join(slices.Concat(jobPoints, tellPoints, writerSteps), ", "))
 	part := strings.Split(text, ":")
 	if text == "recover:off" {
 		return &failpoint{torn: true}, nil
@@ -63,7 +67,11 @@ func newFailpoint(text string) (*failpoint, error) {
 		return nil, bad
 	}
 	f := &failpoint{of: part[0], name: part[1]}
-	if !slices.Contains(writerSteps, f.name) && (f.of == recovering || !slices.Contains(jobPoints, f.name)) {
+	around := jobPoints
+	if f.of == recovering {
+		around = tellPoints
+	}
+	if !slices.Contains(writerSteps, f.name) && !slices.Contains(around, f.name) {
 		return nil, bad
 	}
 	f.to.Store(1)
@@ -93,7 +101,11 @@ func (f *failpoint) steps(then func(repo.Step)) func(repo.Step) {
 	}
 	return func(s repo.Step) {
 		then(s)
-		if (f.of == recovering) != (s.Phase == repo.Back) || f.of == resolving && !f.taken.Load() {
+		back := s.Phase == repo.Back
+		if f.of == recovering && s.Phase == repo.Finish {
+			back = !f.working.Load() // what a recovery has told goes
+		}
+		if (f.of == recovering) != back || f.of == resolving && !f.taken.Load() {
 			return
 		}
 		f.at(s.Name)
@@ -127,6 +139,9 @@ func (d dying) Enqueue(ctx context.Context, consumer string, position int64, job
 // Lease may die once the job is taken.
 func (d dying) Lease(ctx context.Context, kind string, now, until time.Time) (j eventlog.Job, ok bool, err error) {
 	j, ok, err = d.Store.Lease(ctx, kind, now, until)
+	if ok {
+		d.f.working.Store(true)
+	}
 	if ok && kind == d.f.of {
 		d.f.taken.Store(true)
 		d.f.at("leased")
@@ -142,10 +157,16 @@ func (d dying) Append(ctx context.Context, b eventlog.Batch, again eventlog.Deci
 			return d.f.of == applying
 		case events.TransactionResolved, events.TransactionResolveFailed:
 			return d.f.of == resolving
+		case events.TransactionRecovered:
+			return d.f.of == recovering
 		}
 		return false
 	})
-	err = d.between(mine, "report", "reported", func() (err error) {
+	before, after := "report", "reported"
+	if d.f.of == recovering {
+		before, after = tellPoints[0], tellPoints[1]
+	}
+	err = d.between(mine, before, after, func() (err error) {
 		o, err = d.Store.Append(ctx, b, again)
 		return err
 	})
