@@ -9,6 +9,7 @@ import (
 
 	"roundtable/domain"
 	"roundtable/events"
+	"roundtable/internal/fault"
 	"roundtable/internal/policy"
 )
 
@@ -61,6 +62,9 @@ func (c RunValidation) decide(ctx context.Context, u *unit) ([]events.Payload, e
 		}
 		ended = append(ended, s)
 	}
+	if err := u.unmoved(ctx, p, l); err != nil {
+		return nil, err
+	}
 	now, err := u.moment("finished")
 	if err != nil {
 		return nil, err
@@ -106,6 +110,23 @@ func (u *unit) lookAt(ctx context.Context, p domain.Proposal) (l look, err error
 	l.gates = domain.Gates(l.facts)
 	l.looked, err = u.moment("looked")
 	return l, err
+}
+
+// unmoved checks that the touched paths are as they were at the first look at
+// them: what the stages found is then about one tree.
+func (u *unit) unmoved(ctx context.Context, p domain.Proposal, l look) error {
+	found, err := u.inspect(ctx, l.root, p.Current().PatchDigest)
+	if err != nil {
+		return err
+	}
+	changed, err := fact(u, "unmoved "+l.root+" "+p.Current().PatchDigest, func() ([]string, error) {
+		_, changed, err := u.h.World.Since(ctx, l.root, slices.Concat(found.Base.Paths, found.Base.Sources))
+		return changed, err
+	})
+	if err == nil && len(changed) > 0 {
+		return fault.Errorf(fault.Conflict, "state.stale", "these paths changed while they were looked at: %s; send it again", named(changed)).With("paths", changed)
+	}
+	return err
 }
 
 // testsOf requests a run of each command of gate tests, whatever ran before: who

@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -182,6 +183,37 @@ func TestValidationOutputIsBounded(t *testing.T) {
 	p = x.must(x.as("coder"), propose(change)).IDs["proposal"]
 	if v, by := x.validate(p, "static_checks"); v.Status != "error" || !strings.Contains(by["static_checks"].Detail, "go vet") {
 		t.Errorf("%s: %+v", names(v), by)
+	}
+}
+
+// A meddler changes a file while it is looked at.
+type meddler struct {
+	commands.World
+	meddle func()
+}
+
+func (m meddler) Flaws(ctx context.Context, root string, patch []byte) (commands.Flaws, error) {
+	f, err := m.World.Flaws(ctx, root, patch)
+	m.meddle()
+	return f, err
+}
+
+// TestValidationOfOneTree: what somebody changes while stages are run is not
+// told as what one tree came to.
+func TestValidationOfOneTree(t *testing.T) {
+	x := cast(t)
+	p := x.must(x.as("coder"), propose(change)).IDs["proposal"]
+	w, text := x.World, "one\ntwo\nthree\nfour\n"
+	x.World = meddler{w, func() { x.write("a.txt", text) }}
+	at := x.head()
+	if f := x.refused(x.as("ada"), commands.RunValidation{Proposal: p, Stages: []string{"static_checks", "tests"}}, "state.stale"); !strings.Contains(f.Detail, "a.txt") {
+		t.Error(f)
+	}
+	if x.head() != at {
+		t.Error("something was kept")
+	}
+	if v, _ := x.validate(p, "static_checks"); v.Status != "passed" { // it is written again, as it is
+		t.Error(names(v))
 	}
 }
 
