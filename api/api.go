@@ -89,8 +89,8 @@ type server struct {
 	zippers sync.Pool
 }
 
-// New returns the handler. It fails on ops that op.Check refuses, on a route
-// that is used twice and on metrics that are registered already.
+// New returns the handler. It fails on ops that op.CheckRoutes refuses
+// and on metrics that are registered already.
 func New(cfg Config) (http.Handler, error) {
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = MaxBody
@@ -115,15 +115,11 @@ func New(cfg Config) (http.Handler, error) {
 	if s.metrics, err = newMetrics(cfg.Metrics); err != nil {
 		return nil, err
 	}
-	doc, err := OpenAPI(cfg.Ops, cfg.Extras)
-	if err != nil {
-		return nil, err
-	}
-	s.routes(doc)
+	s.routes()
 	return s.observe(s.guard(s.router)), nil
 }
 
-func (s *server) routes(doc []byte) {
+func (s *server) routes() {
 	for _, o := range s.Ops {
 		method, path, _ := strings.Cut(o.Route, " ")
 		h := s.asked(o, s.run(o))
@@ -142,7 +138,7 @@ func (s *server) routes(doc []byte) {
 		}
 	}
 	for path, h := range map[string]http.HandlerFunc{
-		"/api/v1/openapi.json": s.document(doc),
+		"/api/v1/openapi.json": s.document(),
 		"/healthz":             s.health,
 		"/readyz":              s.ready,
 		"/metrics":             s.metrics.handler(s.Config.Metrics),
@@ -167,7 +163,7 @@ func checkRoutes(ops []op.Op, extras []Extra) error {
 		o.In, o.Out = e.input(), op.SchemaOf[struct{}]()
 		all = append(all, o)
 	}
-	return op.Check(all)
+	return op.CheckRoutes(all)
 }
 
 // NewServer returns an HTTP server for h with its timeouts set. All requests

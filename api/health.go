@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,10 +48,20 @@ func (s *server) plain(w http.ResponseWriter, r *http.Request, code int, v any) 
 }
 
 // document serves the OpenAPI document, which changes only with the program.
-func (s *server) document(doc []byte) http.HandlerFunc {
-	sum := sha256.Sum256(doc)
-	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+// It is made when it is first asked for.
+func (s *server) document() http.HandlerFunc {
+	var doc []byte
+	made := sync.OnceValues(func() (tag string, err error) {
+		doc, err = OpenAPI(s.Ops, s.Extras)
+		sum := sha256.Sum256(doc)
+		return `"` + hex.EncodeToString(sum[:16]) + `"`, err
+	})
 	return func(w http.ResponseWriter, r *http.Request) {
+		tag, err := made()
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
 		h := w.Header()
 		h.Set("ETag", tag)
 		h.Set("Cache-Control", "no-cache")

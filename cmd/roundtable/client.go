@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,7 +70,7 @@ func fileOps() (files []op.Op) {
 }
 
 // opNames names every operation, those without a JSON answer among them.
-func opNames() (names []string) {
+var opNames = sync.OnceValue(func() (names []string) {
 	for _, o := range allOps() {
 		names = append(names, o.Name)
 	}
@@ -77,7 +78,7 @@ func opNames() (names []string) {
 		names = append(names, x.Op.Name)
 	}
 	return names
-}
+})
 
 // noFeed is a live stream of no log.
 func noFeed() *api.Feed {
