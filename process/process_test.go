@@ -117,11 +117,7 @@ func (b *bench) open() {
 	if err := os.MkdirAll(filepath.Join(runs, "home"), 0o700); err != nil {
 		b.t.Fatal(err)
 	}
-	report, err := sandbox.Probe(ctx, runs)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	run, err := runner.New(runner.Options{Dir: filepath.Join(runs, "home"), Clock: time.Now, Report: report})
+	run, err := runner.New(runner.Options{Dir: filepath.Join(runs, "home"), Clock: time.Now, Report: func(ctx context.Context) (sandbox.Report, error) { return sandbox.Probe(ctx, runs) }})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -205,8 +205,8 @@ func (a *app) work(ctx context.Context, t working) error {
 	for _, w := range apply.Workers() {
 		g.Go(func() error { return pool.Run(ctx, w) })
 	}
-	g.Go(func() error { // finding out how tests can be run takes a while, and no apply waits for it
-		test, err := a.tester(ctx, t)
+	g.Go(func() error { // what earlier runs left is removed first, and no apply waits for it
+		test, err := a.tester(t)
 		if err != nil {
 			return err
 		}
@@ -215,21 +215,17 @@ func (a *app) work(ctx context.Context, t working) error {
 	return g.Wait()
 }
 
-func (a *app) tester(ctx context.Context, t working) (process.Tester, error) {
+func (a *app) tester(t working) (process.Tester, error) {
 	dir := filepath.Join(a.data, "runs")
 	home := filepath.Join(dir, "home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return process.Tester{}, err
-	}
-	report, err := sandbox.Probe(ctx, dir)
-	if err != nil {
 		return process.Tester{}, err
 	}
 	least := sandbox.Namespace
 	if t.unsandboxed {
 		least = sandbox.Process
 	}
-	run, err := runner.New(runner.Options{Dir: home, Clock: time.Now, Report: report, MinLevel: least, Path: searchPath(), Go: goCaches()})
+	run, err := runner.New(runner.Options{Dir: home, Clock: time.Now, Report: func(ctx context.Context) (sandbox.Report, error) { return sandbox.Probe(ctx, dir) }, MinLevel: least, Path: searchPath(), Go: goCaches()})
 	if err != nil {
 		return process.Tester{}, err
 	}

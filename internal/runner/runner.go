@@ -22,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"roundtable/internal/fault"
@@ -52,11 +53,15 @@ func DefaultLimits() sandbox.Limits {
 	return sandbox.Limits{FileSize: 2 << 30, OpenFiles: 4096, Processes: 1024, Memory: 4 << 30, CPU: time.Hour, Temp: 1 << 30}
 }
 
-// Options are the service's settings. Dir and Clock are required.
+// Options are the service's settings. Dir, Clock and Report are required.
 type Options struct {
-	Dir    string           // absolute; each run's home, caches and temporary files lie below it while it runs
-	Clock  func() time.Time // stamps results
-	Report sandbox.Report   // what the machine can do: see sandbox.Probe
+	Dir   string           // absolute; each run's home, caches and temporary files lie below it while it runs
+	Clock func() time.Time // stamps results
+
+	// Report says what the machine can do: see sandbox.Probe. It is asked before
+	// the first run, since finding out takes a while, and not again once it has
+	// answered.
+	Report func(context.Context) (sandbox.Report, error)
 
 	// A command that cannot be run at MinLevel is not run, and its result is an
 	// error. MaxLevel, if set, keeps from using more than that.
@@ -120,7 +125,26 @@ type Result struct {
 
 // A Runner runs commands by one set of options. It may be used by several
 // goroutines at once.
-type Runner struct{ o Options }
+type Runner struct {
+	o Options
+
+	asking sync.Mutex
+	report *sandbox.Report // nil before Report has answered
+}
+
+// can returns what the machine can do.
+func (r *Runner) can(ctx context.Context) (sandbox.Report, error) {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	if r.report == nil {
+		report, err := r.o.Report(ctx)
+		if err != nil {
+			return report, problemf("isolation_unavailable", "how this machine can isolate commands could not be found out: %w", err)
+		}
+		r.report = &report
+	}
+	return *r.report, nil
+}
 
 // New returns a Runner.
 func New(o Options) (*Runner, error) {
@@ -129,6 +153,8 @@ func New(o Options) (*Runner, error) {
 		return nil, fmt.Errorf("runner: directory %q is not absolute", o.Dir)
 	case o.Clock == nil:
 		return nil, errors.New("runner: no clock")
+	case o.Report == nil:
+		return nil, errors.New("runner: nothing says what the machine can do")
 	}
 	var err error
 	for _, dir := range append(o.Go.paths(), &o.Dir) {
@@ -163,7 +189,7 @@ func New(o Options) (*Runner, error) {
 	if o.DiskMargin == 0 {
 		o.DiskMargin = 64 << 20
 	}
-	return &Runner{o}, nil
+	return &Runner{o: o}, nil
 }
 
 // A problem is why a run is an error.
@@ -213,8 +239,12 @@ func (r *Runner) run(ctx context.Context, s Spec, res *Result) (err error) {
 		res.State, res.Reason = Cancelled, "cancelled before it was started"
 		return nil
 	}
-	job, err := r.prepare(s, res)
+	job, err := r.prepare(ctx, s, res)
 	if err != nil {
+		if ctx.Err() != nil {
+			res.State, res.Reason = Cancelled, "cancelled before it was started"
+			return nil
+		}
 		return err
 	}
 	defer func() {
@@ -233,7 +263,7 @@ type job struct {
 }
 
 // prepare finds the executable, the isolation and the room that a run needs.
-func (r *Runner) prepare(s Spec, res *Result) (job, error) {
+func (r *Runner) prepare(ctx context.Context, s Spec, res *Result) (job, error) {
 	var j job
 	if len(s.Argv) == 0 {
 		return j, problemf("command_empty", "the command is empty")
@@ -251,9 +281,13 @@ func (r *Runner) prepare(s Spec, res *Result) (job, error) {
 		return j, problemf("executable_missing", "the command cannot be run: %v", err)
 	}
 	overlay := r.o.Go.overlay()
-	backend, ok := r.o.Report.Choose(r.o.MaxLevel, overlay)
+	report, err := r.can(ctx)
+	if err != nil {
+		return j, err
+	}
+	backend, ok := report.Choose(r.o.MaxLevel, overlay)
 	if !ok || !backend.Level().AtLeast(r.o.MinLevel) {
-		return j, problemf("isolation_unavailable", "this machine cannot isolate commands at level %s (it reaches %s); roundtable doctor says why", r.o.MinLevel, r.o.Report.Level)
+		return j, problemf("isolation_unavailable", "this machine cannot isolate commands at level %s (it reaches %s); roundtable doctor says why", r.o.MinLevel, report.Level)
 	}
 	for _, d := range []string{r.o.Dir, tree} {
 		if err := r.roomOn(d); err != nil {

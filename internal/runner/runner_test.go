@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,6 +29,11 @@ var machine = sync.OnceValues(func() (sandbox.Report, error) {
 	return sandbox.Probe(context.Background(), os.TempDir())
 })
 
+// known is a machine of which is known what it can do.
+func known(r sandbox.Report) func(context.Context) (sandbox.Report, error) {
+	return func(context.Context) (sandbox.Report, error) { return r, nil }
+}
+
 // newRunner returns a runner that uses this machine's best.
 func newRunner(t *testing.T, change func(*runner.Options)) *runner.Runner {
 	t.Helper()
@@ -38,7 +44,7 @@ func newRunner(t *testing.T, change func(*runner.Options)) *runner.Runner {
 	if report.Level == sandbox.None {
 		t.Skipf("this machine cannot run anything: %+v", report)
 	}
-	o := runner.Options{Dir: t.TempDir(), Clock: time.Now, Report: report, Grace: 50 * time.Millisecond, DiskMargin: 1 << 20}
+	o := runner.Options{Dir: t.TempDir(), Clock: time.Now, Report: known(report), Grace: 50 * time.Millisecond, DiskMargin: 1 << 20}
 	if change != nil {
 		change(&o)
 	}
@@ -108,21 +114,24 @@ func TestErrors(t *testing.T) {
 		change func(*runner.Spec)
 		code   string
 	}{
-		"no command":           {r, func(s *runner.Spec) { s.Argv = nil }, "command_empty"},
-		"missing executable":   {r, func(s *runner.Spec) { s.Argv = []string{"no-such-program"} }, "executable_missing"},
-		"missing in the tree":  {r, func(s *runner.Spec) { s.Argv = []string{"./check"} }, "executable_missing"},
-		"missing tree":         {r, func(s *runner.Spec) { s.Tree += "/none" }, "tree_missing"},
-		"relative tree":        {r, func(s *runner.Spec) { s.Tree = "." }, "tree_missing"},
-		"directory missing":    {r, func(s *runner.Spec) { s.WorkDir = "none" }, "working_dir_invalid"},
-		"directory outside":    {r, func(s *runner.Spec) { s.WorkDir = ".." }, "working_dir_invalid"},
-		"directory absolute":   {r, func(s *runner.Spec) { s.WorkDir = "/tmp" }, "working_dir_invalid"},
-		"directory by a link":  {r, func(s *runner.Spec) { os.Symlink("/tmp", s.Tree+"/link"); s.WorkDir = "link" }, "working_dir_invalid"},
-		"directory is a file":  {r, func(s *runner.Spec) { os.WriteFile(s.Tree+"/file", nil, 0o600); s.WorkDir = "file" }, "working_dir_invalid"},
-		"no isolation":         {newRunner(t, func(o *runner.Options) { o.Report = sandbox.Report{} }), nil, "isolation_unavailable"},
+		"no command":          {r, func(s *runner.Spec) { s.Argv = nil }, "command_empty"},
+		"missing executable":  {r, func(s *runner.Spec) { s.Argv = []string{"no-such-program"} }, "executable_missing"},
+		"missing in the tree": {r, func(s *runner.Spec) { s.Argv = []string{"./check"} }, "executable_missing"},
+		"missing tree":        {r, func(s *runner.Spec) { s.Tree += "/none" }, "tree_missing"},
+		"relative tree":       {r, func(s *runner.Spec) { s.Tree = "." }, "tree_missing"},
+		"directory missing":   {r, func(s *runner.Spec) { s.WorkDir = "none" }, "working_dir_invalid"},
+		"directory outside":   {r, func(s *runner.Spec) { s.WorkDir = ".." }, "working_dir_invalid"},
+		"directory absolute":  {r, func(s *runner.Spec) { s.WorkDir = "/tmp" }, "working_dir_invalid"},
+		"directory by a link": {r, func(s *runner.Spec) { os.Symlink("/tmp", s.Tree+"/link"); s.WorkDir = "link" }, "working_dir_invalid"},
+		"directory is a file": {r, func(s *runner.Spec) { os.WriteFile(s.Tree+"/file", nil, 0o600); s.WorkDir = "file" }, "working_dir_invalid"},
+		"no isolation":        {newRunner(t, func(o *runner.Options) { o.Report = known(sandbox.Report{}) }), nil, "isolation_unavailable"},
+		"isolation unknown": {newRunner(t, func(o *runner.Options) {
+			o.Report = func(context.Context) (sandbox.Report, error) { return sandbox.Report{}, errors.New("no probe") }
+		}), nil, "isolation_unavailable"},
 		"not enough isolation": {newRunner(t, func(o *runner.Options) { o.MinLevel, o.MaxLevel = sandbox.Namespace, sandbox.Process }), nil, "isolation_unavailable"},
 		"disk full":            {newRunner(t, func(o *runner.Options) { o.DiskMargin = 1 << 60 }), nil, "disk_full"},
 		"sandbox broken": {newRunner(t, func(o *runner.Options) {
-			o.Report = sandbox.Report{Abilities: []sandbox.Ability{{Backend: "vm", Level: sandbox.Namespace, Works: true}}}
+			o.Report = known(sandbox.Report{Abilities: []sandbox.Ability{{Backend: "vm", Level: sandbox.Namespace, Works: true}}})
 			o.MinLevel = sandbox.None
 		}), nil, "sandbox_failed"},
 	} {
@@ -268,4 +277,26 @@ func TestAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestReportOnce: what the machine can do is asked before the first run, again
+// as long as there is no answer, and not once it is known.
+func TestReportOnce(t *testing.T) {
+	asked := 0
+	r := newRunner(t, func(o *runner.Options) {
+		report := o.Report
+		o.Report = func(ctx context.Context) (sandbox.Report, error) {
+			if asked++; asked == 1 {
+				return sandbox.Report{}, errors.New("not yet")
+			}
+			return report(ctx)
+		}
+	})
+	var states []runner.State
+	for range 3 {
+		states = append(states, sh(t, r, "true", nil).State)
+	}
+	if want := []runner.State{runner.Error, runner.Passed, runner.Passed}; !slices.Equal(states, want) || asked != 2 {
+		t.Errorf("asked %d times, the runs were %v", asked, states)
+	}
 }
