@@ -64,7 +64,7 @@ func (t *text) explain(h *Hunk, d side) *Refusal {
 			r.Detail = "the old lines of the hunk are not in the file as they stand; " + v.why + "."
 			if v.hint == HintEOL {
 				r.Class = EOLMismatch
-				r.Detail = fmt.Sprintf("the file has %s line ends, the hunk has others.", t.lineEnds())
+				r.Detail = t.otherLineEnds(h, d)
 			}
 			return r
 		}
@@ -75,15 +75,38 @@ func (t *text) explain(h *Hunk, d side) *Refusal {
 	return r
 }
 
-func (t *text) lineEnds() string {
-	crlf, all := bytes.Count(t.data, []byte("\r\n")), bytes.Count(t.data, []byte("\n"))
-	switch {
-	case crlf == 0:
-		return "LF"
-	case crlf == all:
-		return "CRLF"
+// otherLineEnds says which line ends were compared. Where Git converts them the
+// file's are those of the bytes that it keeps, which the person who looks at
+// the work tree may not see.
+func (t *text) otherLineEnds(h *Hunk, d side) string {
+	crlf, all := 0, 0
+	for l := range h.side(d) {
+		if line := h.bytes(l); bytes.HasSuffix(line, []byte("\n")) {
+			all++
+			if bytes.HasSuffix(line, []byte("\r\n")) {
+				crlf++
+			}
+		}
 	}
-	return "mixed LF and CRLF"
+	file, hunk := lineEnds(bytes.Count(t.data, []byte("\r\n")), bytes.Count(t.data, []byte("\n"))), lineEnds(crlf, all)
+	if file == hunk { // both mixed, and not in the same lines
+		hunk += " in other lines"
+	}
+	s := fmt.Sprintf("the old lines of the hunk are in the file but for their line ends: those of the hunk are %s, those of the file %s. ", hunk, file)
+	if file == "LF" {
+		return s + "A file that Git converts (an attribute eol=crlf, core.autocrlf) is compared as Git keeps it, with LF, also where the work tree shows CR LF; send the lines with LF, as git diff writes them."
+	}
+	return s + "Send each line with the end that it has in the file, as git diff writes it."
+}
+
+func lineEnds(crlf, all int) string {
+	switch crlf {
+	case 0:
+		return "LF"
+	case all:
+		return "CR LF"
+	}
+	return "mixed LF and CR LF"
 }
 
 // holds reports whether the hunk's lines of the side are somewhere in the file,

@@ -40,7 +40,7 @@ type HintInfo struct {
 // Hints returns all hints, each with one sentence that says what to send instead.
 func Hints() []HintInfo {
 	return []HintInfo{
-		{HintEOL, "Send the lines with the line ends that the file has."},
+		{HintEOL, "Send the lines with the line ends that the file has as Git keeps it: LF where Git converts them, whatever the work tree shows."},
 		{HintEOFNewline, "Say with `\\ No newline at end of file` which side lacks the last newline."},
 		{HintWhitespace, "Send blanks and tabs exactly as the file has them."},
 		{HintHTML, "Send the characters themselves, not HTML entities."},
