@@ -1,6 +1,8 @@
 package process_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"roundtable/domain"
 	"roundtable/internal/auth"
 	"roundtable/internal/repo"
+	"roundtable/internal/wire"
 )
 
 // A deed is what a person does with Git in a workspace whose changes are
@@ -162,5 +165,47 @@ func (b *bench) appliesBeside(tx string, d deed, before string) {
 		if !strings.Contains(line, "a.txt") && !strings.Contains(line, got.Ref) && !slices.Contains(strings.Split(after, "\n"), line) {
 			b.t.Errorf("%q was there and is not:\n%s", line, after)
 		}
+	}
+}
+
+// TestRecoveryOfDirty: of a transaction that failed since its paths had work
+// that is not committed, the recovery says how a retry becomes possible, and
+// then it is.
+func TestRecoveryOfDirty(t *testing.T) {
+	for name, clean := range map[string]func(b *bench){
+		"stash":   func(b *bench) { b.git("stash", "-q") },
+		"restore": func(b *bench) { b.git("restore", "--staged", "--worktree", "a.txt") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := committing(t)
+			b.Show = func(context.Context, string, string, string, int64) (any, int64, error) {
+				return nil, 0, errors.New(unshown)
+			}
+			tx := b.must(b.as("ada"), commands.ApplyPatch{Proposal: b.ready(first)}).IDs["transaction"]
+			b.write("a.txt", added)
+			b.git("add", "a.txt")
+			defer b.run()()
+			if got := b.ended(tx); got.Failure.Code != "state.dirty" || !slices.Equal(got.Failure.Paths, []string{"a.txt"}) {
+				t.Fatalf("%+v", got.Failure)
+			}
+			r := b.says(tx, "diverged", "none", "apply_again cancel")
+			why := r.Actions[slices.IndexFunc(r.Actions, func(a wire.Action) bool { return a.Action == "retry" })].Why
+			for _, want := range []string{"not committed", "git stash", "git restore", "if they are committed, attach a revision"} {
+				if !strings.Contains(why, want) {
+					t.Errorf("it says %q and not %q", why, want)
+				}
+			}
+			clean(b)
+			b.call(b.says(tx, "before", "none", "retry apply_again cancel"), "retry")
+			b.call(b.says(tx, "before", "none", "apply cancel"), "apply")
+			if got := b.ended(tx); got.State != domain.TxApplied || got.Attempt != 2 {
+				t.Errorf("%+v", got)
+			}
+			b.file("a.txt", "one\n2\nthree\n")
+			if name == "stash" && b.git("show", "stash@{0}:a.txt") != added {
+				t.Error("what was stashed is lost")
+			}
+		})
 	}
 }
