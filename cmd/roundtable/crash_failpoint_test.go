@@ -31,7 +31,7 @@ func TestKilledAtFailpoints(t *testing.T) {
 		}
 	})
 	t.Run("steps", func(t *testing.T) {
-		stride, n := 23, 5
+		stride, n := 41, 5
 		if long() {
 			stride, n = 1, 1
 		}

@@ -135,7 +135,8 @@ type made struct {
 	bare  bool   // without prefixes
 }
 
-// diff makes a patch from tree a to tree b with random options.
+// diff makes a patch from commit a to commit b, which follows it, with random
+// options.
 func (r repo) diff(f forest, a, b string) made {
 	m := made{}
 	opts := []string{"--binary"}
@@ -173,11 +174,9 @@ func (r repo) diff(f forest, a, b string) made {
 	var cmd []string
 	switch f.IntN(6) {
 	case 0, 1:
-		base := strings.TrimSpace(string(r.must([]byte("one\n"), "commit-tree", a)))
-		top := strings.TrimSpace(string(r.must([]byte("two\n\nbody\n"), "commit-tree", b, "-p", base)))
-		cmd = append(append([]string{"format-patch", "--stdout", "-1"}, opts...), top)
+		cmd = append(append([]string{"format-patch", "--stdout", "-1"}, opts...), b)
 		if f.IntN(2) == 0 {
-			cmd = append(append([]string{"show", f.pick("--stat", "--no-color"), "-p"}, opts...), top)
+			cmd = append(append([]string{"show", f.pick("--stat", "--no-color"), "-p"}, opts...), b)
 		}
 	case 2:
 		cmd = append(append([]string{"diff", "-R"}, opts...), b, a)
@@ -188,12 +187,18 @@ func (r repo) diff(f forest, a, b string) made {
 	return m
 }
 
-// planted stores trees in one run of git, and gives their ids.
-func (r repo) planted(trees []map[string]file) (ids []string) {
+// planted stores trees in one run of git, each second one as a commit that
+// follows the one before, and gives the commits and their trees.
+func (r repo) planted(trees []map[string]file) (commits, ids []string) {
 	r.t.Helper()
 	var b bytes.Buffer
 	for i, t := range trees {
-		fmt.Fprintf(&b, "commit refs/planted/%06d\ncommitter A <a@example.com> 1700000000 +0000\ndata 0\ndeleteall\n", i)
+		const message = "two\n\nbody\n"
+		fmt.Fprintf(&b, "commit refs/planted/%06d\nmark :%d\ncommitter A <a@example.com> 1700000000 +0000\ndata %d\n%s\n", i, i+1, len(message), message)
+		if i%2 == 1 {
+			fmt.Fprintf(&b, "from :%d\n", i)
+		}
+		b.WriteString("deleteall\n")
 		for p, x := range t {
 			quoted := patch.Quote(p)
 			if !strings.HasPrefix(quoted, `"`) {
@@ -204,11 +209,14 @@ func (r repo) planted(trees []map[string]file) (ids []string) {
 		b.WriteString("\n")
 	}
 	r.must(b.Bytes(), "fast-import", "--quiet", "--force")
-	ids = strings.Fields(string(r.must(nil, "for-each-ref", "--format=%(tree)", "refs/planted", "--sort=refname")))
-	if len(ids) < len(trees) {
-		r.t.Fatalf("%d of %d trees are there", len(ids), len(trees))
+	both := strings.Fields(string(r.must(nil, "for-each-ref", "--format=%(objectname) %(tree)", "refs/planted", "--sort=refname")))
+	if len(both) < 2*len(trees) {
+		r.t.Fatalf("%d of %d trees are there", len(both)/2, len(trees))
 	}
-	return ids[:len(trees)]
+	for i := range trees {
+		commits, ids = append(commits, both[2*i]), append(ids, both[2*i+1])
+	}
+	return commits, ids
 }
 
 // A tally counts what rounds of the comparison with git came to.
@@ -254,11 +262,11 @@ func (g *tally) run(t *testing.T, rounds int, seed uint64) {
 			old := f.tree()
 			forests, trees = append(forests, f), append(trees, old, f.change(old))
 		}
-		ids := r.planted(trees)
+		commits, ids := r.planted(trees)
 		for i, f := range forests {
 			g.rounds++
-			if a, b := ids[2*i], ids[2*i+1]; a != b {
-				g.round(t, r, seed+uint64(from+i), f, trees[2*i], a, b)
+			if ids[2*i] != ids[2*i+1] {
+				g.round(t, r, seed+uint64(from+i), f, trees[2*i], commits[2*i], commits[2*i+1])
 			}
 		}
 		if os.Getenv("ROUNDTABLE_LONG") == "1" && g.rounds%1000 == 0 {
@@ -267,7 +275,7 @@ func (g *tally) run(t *testing.T, rounds int, seed uint64) {
 	}
 }
 
-// round compares one change, from the tree old with the id a to that with b.
+// round compares one change, from the tree old, which is commit a, to commit b.
 func (g *tally) round(t *testing.T, r repo, seed uint64, f forest, old map[string]file, a, b string) {
 	m := r.diff(f, a, b)
 	if err := r.applyTo(a, m.data, m.args...); err != nil {

@@ -54,7 +54,7 @@ func TestFlaws(t *testing.T) {
 				now[p] = file{mode, f.blanked(old[p].data)}
 			}
 		}
-		ids := r.planted([]map[string]file{old, now})
+		_, ids := r.planted([]map[string]file{old, now})
 		before, after := mapTree(old), mapTree(now)
 		var images []patch.Image
 		for _, p := range slices.Sorted(maps.Keys(now)) {
