@@ -100,30 +100,26 @@ func (a *applier) refuse(i int, class Class, line int, path, format string, args
 
 // changes gives the change of each touched path, as far as it is known.
 func (a *applier) changes() []Change {
-	byPath := map[string]Change{}
-	at := func(path string) Change {
-		c, ok := byPath[path]
+	all := make([]Change, 0, len(a.sections))
+	places := make(map[string]int, len(a.sections))
+	at := func(path string) *Change {
+		i, ok := places[path]
 		if !ok {
-			c = Change{Path: path, Before: State{Kind: Absent}, After: State{Kind: Absent}}
+			i = len(all)
+			places[path] = i
+			all = append(all, Change{Path: path, Before: State{Kind: Absent}, After: State{Kind: Absent}})
 		}
-		return c
+		return &all[i]
 	}
 	for i, s := range a.sections {
 		old, new := a.names[i][0], a.names[i][1]
 		if !s.creates() && !(s.from != nil && s.copies) {
-			c := at(old)
-			c.Before = a.parts[i].before
-			byPath[old] = c
+			at(old).Before = a.parts[i].before
 		}
 		if !s.deletes() {
 			c := at(new)
 			c.After, c.Content = a.parts[i].after, a.parts[i].content
-			byPath[new] = c
 		}
-	}
-	all := make([]Change, 0, len(byPath))
-	for _, c := range byPath {
-		all = append(all, c)
 	}
 	slices.SortFunc(all, func(x, y Change) int { return strings.Compare(x.Path, y.Path) })
 	return all
@@ -163,11 +159,13 @@ func (a *applier) result(changes []Change) (*Result, error) {
 	if err := a.noteLinks(changes); err != nil {
 		return nil, err
 	}
-	byLine := map[int]int{}
+	byLine := make(map[int]int, len(a.sections))
 	for i, c := range a.sections {
 		byLine[c.line] = i
 	}
-	for _, f := range a.Files() {
+	files := a.Files()
+	r.Files = make([]FileResult, 0, len(files))
+	for _, f := range files {
 		p := a.parts[byLine[f.Line]]
 		fr := FileResult{FileDiff: f, Before: p.before, After: p.after, Placed: p.placed, Notes: p.notes}
 		if f.Op == TypeChange {

@@ -49,7 +49,7 @@ func (p *Patch) Files() []FileDiff {
 	if p.names == nil {
 		return nil
 	}
-	var all []FileDiff
+	all := make([]FileDiff, 0, len(p.sections))
 	halves := map[string]int{} // path of a deletion or creation → its index
 	for i, c := range p.sections {
 		f := c.describe(p.names[i][0], p.names[i][1])
