@@ -54,9 +54,17 @@ func Reverse(r *Result, before Tree) ([]byte, error) {
 // the result is empty. It is an error if an image is neither file, link nor
 // absent, or its bytes are not those of its state.
 func Format(images []Image, sha256Objects bool) ([]byte, error) {
+	return FormatMoved(images, nil, sha256Objects)
+}
+
+// FormatMoved is Format, but for moves, old path to new: where the images take
+// a file from the one and put one of its kind at the other, they are one
+// section, a rename. Other moves count for nothing.
+func FormatMoved(images []Image, moves map[string]string, sha256Objects bool) ([]byte, error) {
 	images = slices.Clone(images)
 	slices.SortFunc(images, func(a, b Image) int { return strings.Compare(a.Path, b.Path) })
 	f := &formatter{sha256: sha256Objects}
+	from, gone := moved(images, moves)
 	for _, m := range images {
 		for _, s := range []struct {
 			st   State
@@ -70,7 +78,11 @@ func Format(images []Image, sha256Objects bool) ([]byte, error) {
 				return nil, fmt.Errorf("the bytes of %s are not those of its state", Show(m.Path))
 			}
 		}
-		if m.Before == m.After {
+		if m.Before == m.After || gone[m.Path] {
+			continue
+		}
+		if old, is := from[m.Path]; is {
+			f.rename(old, m)
 			continue
 		}
 		if m.Before.Kind != Absent && m.After.Kind != Absent && m.Before.Kind != m.After.Kind {
@@ -82,6 +94,44 @@ func Format(images []Image, sha256Objects bool) ([]byte, error) {
 		f.section(m)
 	}
 	return f.out.Bytes(), nil
+}
+
+// moved returns the images whose file goes to another, by the path it goes to,
+// and by their own paths that they do.
+func moved(images []Image, moves map[string]string) (from map[string]Image, gone map[string]bool) {
+	from, gone = map[string]Image{}, map[string]bool{}
+	if len(moves) == 0 {
+		return from, gone
+	}
+	comes := map[string]Image{}
+	for _, m := range images {
+		if m.Before.Kind == Absent {
+			comes[m.Path] = m
+		}
+	}
+	for _, m := range images {
+		to, is := comes[moves[m.Path]]
+		if _, taken := from[to.Path]; is && !taken && m.After.Kind == Absent && m.Before.Kind == to.After.Kind {
+			from[to.Path], gone[m.Path] = m, true
+		}
+	}
+	return from, gone
+}
+
+// rename writes that the file of old goes to where m is.
+func (f *formatter) rename(old, m Image) {
+	a, b := spellName("a/"+old.Path), spellName("b/"+m.Path)
+	fmt.Fprintf(&f.out, "diff --git %s %s\n", a, b)
+	mode := " " + m.After.Mode
+	if old.Before.Mode != m.After.Mode {
+		fmt.Fprintf(&f.out, "old mode %s\nnew mode %s\n", old.Before.Mode, m.After.Mode)
+		mode = ""
+	}
+	if bytes.Equal(old.Old, m.New) {
+		f.out.WriteString("similarity index 100%\n")
+	}
+	fmt.Fprintf(&f.out, "rename from %s\nrename to %s\n", spellName(old.Path), spellName(m.Path))
+	f.content(a, b, mode, Image{Old: old.Old, New: m.New}, BlobID(old.Old, f.sha256), BlobID(m.New, f.sha256))
 }
 
 type formatter struct {
@@ -112,8 +162,13 @@ func (f *formatter) section(m Image) {
 	default:
 		mode = " " + m.Before.Mode
 	}
+	f.content(a, b, mode, m, oldID, newID)
+}
+
+// content writes what becomes of the bytes, if that is anything.
+func (f *formatter) content(a, b, mode string, m Image, oldID, newID string) {
 	if oldID == newID {
-		return // only the mode changes
+		return
 	}
 	fmt.Fprintf(&f.out, "index %s..%s%s\n", oldID, newID, mode)
 	switch {

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -191,12 +192,9 @@ func (w *World) merging(ctx context.Context, s *space, forks []patch.Fork, renam
 	if err != nil {
 		return m, err
 	}
-	if m.Patch, err = patch.Format(kept, s.sha256); err != nil || len(m.Patch) == 0 {
-		return m, err
-	}
-	f, err := s.fit(ctx, view, m.Patch)
+	f, err := s.spell(ctx, view, kept, renames, &m.Patch)
 	switch {
-	case err != nil:
+	case err != nil || len(m.Patch) == 0:
 		return m, err
 	case f.ignored != nil:
 		return m, f.ignored
@@ -210,6 +208,26 @@ func (w *World) merging(ctx context.Context, s *space, forks []patch.Fork, renam
 		return m, s.misfit(ctx, m.Base, f.refused)
 	}
 	return m, nil
+}
+
+// spell makes the patch of a merge and fits it to the tree. What was moved is
+// told as a rename, by which a later merge can follow it, unless the patch is
+// taken only as what goes and what comes.
+func (s *space) spell(ctx context.Context, tree patch.Tree, kept []patch.Image, renames map[string]string, to *[]byte) (f fitted, err error) {
+	told, err := patch.FormatMoved(kept, renames, s.sha256)
+	if err != nil {
+		return f, err
+	}
+	if *to, err = patch.Format(kept, s.sha256); err != nil || len(*to) == 0 {
+		return f, err
+	}
+	if !bytes.Equal(told, *to) {
+		if f, err = s.fit(ctx, tree, told); err != nil || f.result != nil && f.strays == nil && f.ignored == nil {
+			*to = told
+			return f, err
+		}
+	}
+	return s.fit(ctx, tree, *to)
 }
 
 // misfit says why the patch of a merge does not give what was merged: the files
