@@ -22,6 +22,14 @@ const maxCompared = 1000
 // the service's own was between the look and the word on it.
 func (u *unit) version() int64 { return u.seen[events.TreeStream(u.caller.Workspace)] }
 
+// known loads all by which it is known what lies in the workspace.
+func (u *unit) known(ctx context.Context) (t domain.Tree, c domain.Claims, err error) {
+	if t, err = u.turns(ctx); err == nil {
+		c, err = u.claims(ctx)
+	}
+	return t, c, err
+}
+
 // lieAt tells what lies at paths, looking once for each version of the tree.
 func (u *unit) lieAt(ctx context.Context, root string, paths []string) ([]events.PathState, error) {
 	key, err := json.Marshal(paths)
@@ -135,12 +143,8 @@ type recordForeign struct{ noticing }
 func (recordForeign) Name() string { return "workspace.record_foreign_change" }
 
 func (c recordForeign) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
-	t, err := u.turns(ctx)
+	t, claims, err := u.known(ctx)
 	if err != nil || u.version() != c.Version {
-		return nil, err
-	}
-	claims, err := u.claims(ctx)
-	if err != nil {
 		return nil, err
 	}
 	out, err := u.foreign(ctx, c.Root, t, c.Sight, claims)
@@ -162,11 +166,7 @@ type RecordHeld struct {
 func (RecordHeld) Name() string { return "workspace.record_held" }
 
 func (c RecordHeld) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
-	t, err := u.turns(ctx)
-	if err != nil {
-		return nil, err
-	}
-	claims, err := u.claims(ctx)
+	t, claims, err := u.known(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -185,11 +185,7 @@ func (c CheckRepository) decide(ctx context.Context, u *unit) ([]events.Payload,
 	if err != nil {
 		return nil, err
 	}
-	t, err := u.turns(ctx)
-	if err != nil {
-		return nil, err
-	}
-	claims, err := u.claims(ctx)
+	t, claims, err := u.known(ctx)
 	if err != nil {
 		return nil, err
 	}

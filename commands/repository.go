@@ -33,11 +33,7 @@ func (h *Handler) repository(ctx context.Context, c op.Call, _ struct{}) (op.Ans
 	if err != nil {
 		return op.Answer{}, err
 	}
-	t, err := u.turns(ctx)
-	if err != nil {
-		return op.Answer{}, err
-	}
-	claims, err := u.claims(ctx)
+	t, claims, err := u.known(ctx)
 	if err != nil {
 		return op.Answer{}, err
 	}
