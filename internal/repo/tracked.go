@@ -90,7 +90,7 @@ func (w *Workspace) tracked(ctx context.Context) (*index, error) {
 	now := time.Now()
 	before, err := stampOf(w.index)
 	if err != nil {
-		return nil, err
+		return nil, w.unusable(unreadableIndex, err)
 	}
 	size := newHash(w.format).Size()
 	if !before.there {

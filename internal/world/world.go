@@ -98,7 +98,7 @@ func (w *World) space(ctx context.Context, root string) (*space, error) {
 		return nil, errors.Join(unusable(root, "it has no .git any more"), ws.Close())
 	}
 	if err := ws.InitExclude(ctx); err != nil {
-		return nil, errors.Join(err, ws.Close())
+		return nil, errors.Join(absent(root, known, err), ws.Close())
 	}
 	s := &space{ws, ws.SHA256()}
 	w.open[root] = s
