@@ -135,7 +135,10 @@ func (p *Patch) resolveAt(level int) error {
 
 // judgeNames checks every name of the section, also one that is only read.
 func (c *section) judgeNames(level int, old, new string, o Options) *Refusal {
-	all := []string{old, new}
+	all := []string{old}
+	if new != old {
+		all = append(all, new)
+	}
 	if !c.git {
 		for _, h := range []*headerName{c.old, c.new} {
 			if s, ok := strip(h.name, level); ok && !h.null {

@@ -210,9 +210,10 @@ func (v *View) readFile(rel string, size int64) (_ []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
+		asked := cap(b) - len(b)
 		b = b[:len(b)+n]
 		switch {
-		case n == 0:
+		case n == 0 || n < asked && int64(len(b)) == st.Size: // less than asked for: the end
 			return b, nil
 		case int64(len(b)) > v.w.o.MaxFile:
 			return nil, fault.Errorf(fault.TooLarge, "limit.file_bytes", "%q grew past the limit while it was read", rel)
