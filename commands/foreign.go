@@ -11,6 +11,7 @@ import (
 
 	"roundtable/domain"
 	"roundtable/events"
+	"roundtable/internal/auth"
 )
 
 // maxCompared bounds the known paths that are looked at beneath a directory
@@ -189,7 +190,10 @@ func (c CheckRepository) decide(ctx context.Context, u *unit) ([]events.Payload,
 	if err != nil {
 		return nil, err
 	}
-	bases, err := u.bases(ctx)
+	if t.Mode != t.Asks {
+		return u.takeMode(ctx, root, t, claims)
+	}
+	bases, err := u.bases(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +214,48 @@ func (c CheckRepository) decide(ctx context.Context, u *unit) ([]events.Payload,
 	return out, err
 }
 
+// TakeMode makes the mode in which this service makes changes that of the
+// workspace, if it was in another before.
+type TakeMode struct{}
+
+// Name is the command's in the log of outcomes.
+func (TakeMode) Name() string { return "workspace.take_mode" }
+
+func (TakeMode) decide(ctx context.Context, u *unit) ([]events.Payload, error) {
+	t, claims, err := u.known(ctx)
+	if err != nil || t.Mode == t.Asks {
+		return nil, err
+	}
+	root, err := u.root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return u.takeMode(ctx, root, t, claims)
+}
+
+func (u *unit) takeMode(ctx context.Context, root string, t domain.Tree, c domain.Claims) ([]events.Payload, error) {
+	lie, err := u.lieAt(ctx, root, t.KnownPaths(domain.Resource{Kind: "directory"}, c, u.now))
+	u.ids["checked"], u.ids["found"], u.ids["events"] = strconv.Itoa(len(lie)), "0", "0"
+	return t.TakeMode(u.caller.Workspace, lie, u.now), err
+}
+
+// mode is the one in which this service makes changes in a workspace of a kind.
+func (u *unit) mode(kind string) domain.Mode {
+	if p := u.h.Policy.Apply; p.Commits() && kind == "git" {
+		return domain.Mode{Commit: true, Branch: p.Branch}
+	}
+	return domain.Mode{}
+}
+
+// Modes returns the mode in which the paths of a workspace are known, and that
+// in which h looks at them.
+func (h *Handler) Modes(ctx context.Context, workspace string) (known, looks domain.Mode, err error) {
+	t, err := h.question(auth.Principal{}, workspace).turns(ctx)
+	return t.Mode, t.Asks, err
+}
+
 // bases gathers what the newest revisions of open proposals were made on.
-func (u *unit) bases(ctx context.Context) (map[string]events.PathState, error) {
+func (u *unit) bases(ctx context.Context, t domain.Tree) (map[string]events.PathState, error) {
 	out := map[string]events.PathState{}
 	if u.h.OpenProposals == nil {
 		return out, nil
@@ -226,7 +270,7 @@ func (u *unit) bases(ctx context.Context) (map[string]events.PathState, error) {
 			return nil, err
 		}
 		if !p.Terminal() {
-			for path, s := range p.Current().Bases() {
+			for path, s := range t.Bases(p.Current()) {
 				if _, ok := out[path]; !ok {
 					out[path] = s
 				}

@@ -331,7 +331,7 @@ func (u *unit) facts(ctx context.Context, p domain.Proposal) (f domain.Facts, er
 	if f.Patch.Compared {
 		now := slices.Concat(found.Base.Paths, found.Base.Sources)
 		f.Patch.Moved = moved(slices.Concat(r.Base.Paths, r.Base.Sources), now)
-		u.notice(root, tree, domain.Sight{FoundAt: "validate", Now: now, Bases: r.Bases()}, f.Claims)
+		u.notice(root, tree, domain.Sight{FoundAt: "validate", Now: now, Bases: tree.Bases(r)}, f.Claims)
 	}
 	if len(f.Patch.Moved) > 0 || unfit(found) {
 		m, err := u.rebase(ctx, root, r)

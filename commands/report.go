@@ -110,7 +110,7 @@ func (u *unit) metForeign(ctx context.Context, t domain.Transaction, p domain.Pr
 	s.Transaction = t.ID
 	for _, r := range p.Revisions {
 		if r.Number == t.Revision {
-			s.Bases = r.Bases()
+			s.Bases = tree.Bases(r)
 		}
 	}
 	return u.foreign(ctx, root, tree, s, claims)

@@ -42,7 +42,14 @@ func (c AddWorkspace) decide(ctx context.Context, u *unit) ([]events.Payload, er
 		name = domain.WorkspaceName(filepath.Base(f.root))
 	}
 	u.ids["workspace"] = u.id("WS")
-	return ws.Add(events.WorkspaceAdded{Workspace: u.ids["workspace"], Name: name, Root: f.root, Kind: f.kind})
+	e := events.WorkspaceAdded{Workspace: u.ids["workspace"], Name: name, Root: f.root, Kind: f.kind}
+	added, err := ws.Add(e)
+	if err != nil {
+		return nil, err
+	}
+	t := begin[domain.Tree](u, events.TreeStream(e.Workspace))
+	t.Asks = u.mode(e.Kind)
+	return append(added, t.TakeMode(e.Workspace, nil, u.now)...), nil
 }
 
 // CreatePrincipal makes someone who can be given credentials.

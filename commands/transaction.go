@@ -76,7 +76,11 @@ func (u *unit) asker(reason string) domain.Asker {
 
 func (u *unit) turns(ctx context.Context) (domain.Tree, error) {
 	t, err := load[domain.Tree](ctx, u, events.TreeStream(u.caller.Workspace))
-	t.Room = u.h.MaxWaiting
+	if err != nil {
+		return t, err
+	}
+	ws, err := load[domain.Workspaces](ctx, u, events.WorkspacesStream)
+	t.Room, t.Asks = u.h.MaxWaiting, u.mode(ws.ByID[u.caller.Workspace].Kind)
 	return t, err
 }
 

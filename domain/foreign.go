@@ -42,9 +42,10 @@ type Sight struct {
 // makes stale. A path is known by what the last transaction or the last such
 // finding left there; else by what the newest live claim of the file saw; else
 // by what a revision was made on. While another transaction has the turn
-// nothing that lies there is certain, and nothing is found.
+// nothing that lies there is certain, and nothing is found; nor is it by who
+// looks in another mode than the one in which the paths are known.
 func (t Tree) Foreign(workspace string, s Sight, c Claims, now time.Time) (out []events.Payload) {
-	certain := !slices.ContainsFunc(t.Applying, func(id string) bool { return id != s.Transaction })
+	certain := t.Mode == t.Asks && !slices.ContainsFunc(t.Applying, func(id string) bool { return id != s.Transaction })
 	if !certain && len(s.Held) == 0 {
 		return nil
 	}
@@ -130,8 +131,8 @@ func (t Tree) KnownPaths(r Resource, c Claims, now time.Time) []string {
 
 // Bases returns what a revision was made on, by path, if that may be compared
 // with what lies there later.
-func (r Revision) Bases() map[string]events.PathState {
-	if !r.Base.Watched {
+func (t Tree) Bases(r Revision) map[string]events.PathState {
+	if !r.Base.Watched || !t.ModeAt.IsZero() && !r.At.After(t.ModeAt) {
 		return nil
 	}
 	out := map[string]events.PathState{}

@@ -3,6 +3,7 @@ package domain
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"roundtable/events"
 	"roundtable/internal/fault"
@@ -21,7 +22,40 @@ type Tree struct {
 	Applying []string
 	Waiting  []string        // in their order
 	Left     map[string]Left // by path: what the last transaction there made of it, or what was found there since
-	Room     int             `json:"-"` // how many may wait: a setting of whoever asks, and no state; 0 is any number
+	Mode     Mode            // in which Left was seen
+	ModeAt   time.Time       // since when; zero of the first
+
+	// What whoever asks works by, and no state.
+	Room int  `json:"-"` // how many may wait; 0 is any number
+	Asks Mode `json:"-"` // in which it looks at paths
+}
+
+// A Mode says where changes are made, and so what lies at a path. The zero
+// value is the files of the work tree.
+type Mode struct {
+	Commit bool   // what is committed, and not the files
+	Branch string // to which branch; "" is the one that is checked out
+}
+
+// TakeMode makes the mode in which whoever asks looks at paths that of t. What
+// was known was seen in another, so it gives way to what lies at the paths in
+// this one, which is no news of anybody's doing.
+func (t Tree) TakeMode(workspace string, lies []events.PathState, now time.Time) (out []events.Payload) {
+	if t.Mode == t.Asks {
+		return nil
+	}
+	e := events.WorkspaceApplyModeSet{Workspace: workspace, Mode: "worktree", Branch: t.Asks.Branch, SetAt: now}
+	if t.Asks.Commit {
+		e.Mode = "commit"
+	}
+	if len(lies) == 0 {
+		return []events.Payload{e}
+	}
+	for part := range slices.Chunk(lies, maxForeignPaths) {
+		e.Known = part
+		out = append(out, e)
+	}
+	return out
 }
 
 // A Left is what a transaction made of a path.
@@ -59,6 +93,14 @@ func (t Tree) Evolve(e events.Payload) Tree {
 		}
 	case events.WorkspaceForeignChange:
 		return t.found(e)
+	case events.WorkspaceApplyModeSet:
+		t.Mode, t.ModeAt = Mode{e.Mode == "commit", e.Branch}, e.SetAt
+		for _, s := range e.Known {
+			if t.Left == nil {
+				t.Left = map[string]Left{}
+			}
+			t.Left[s.Path] = Left{State: s}
+		}
 	default:
 		foreign("tree", e)
 	}

@@ -1,5 +1,7 @@
 package events
 
+import "time"
+
 // TreeStream is the stream of a workspace's tree: which transaction changes it,
 // which ones wait for that, and what they left at its paths.
 func TreeStream(workspace string) Stream { return Stream("tree/" + workspace) }
@@ -28,6 +30,17 @@ type WorkspaceApplyBegun struct {
 	Attempt     int    `json:"attempt"`
 }
 
+// WorkspaceApplyModeSet means: from now on changes are made, and paths looked
+// at, in this mode, and what is known of them is what lies there in it. Before
+// the first it is worktree. One append may hold several, of many paths.
+type WorkspaceApplyModeSet struct {
+	Workspace string      `json:"workspace_id"`
+	Mode      string      `json:"mode"`             // worktree: the files as they lie; commit: as they are committed
+	Branch    string      `json:"branch,omitempty"` // whose commits; "" is the one that is checked out
+	Known     []PathState `json:"known,omitempty"`  // what lies at the paths of which something was known
+	SetAt     time.Time   `json:"set_at"`
+}
+
 // WorkspaceApplyEnded means: the turn is free again.
 type WorkspaceApplyEnded struct {
 	Workspace   string      `json:"workspace_id"`
@@ -42,3 +55,5 @@ func (e WorkspaceTransactionQueued) Stream() Stream   { return TreeStream(e.Work
 func (e WorkspaceTransactionUnqueued) Stream() Stream { return TreeStream(e.Workspace) }
 func (e WorkspaceApplyBegun) Stream() Stream          { return TreeStream(e.Workspace) }
 func (e WorkspaceApplyEnded) Stream() Stream          { return TreeStream(e.Workspace) }
+
+func (e WorkspaceApplyModeSet) Stream() Stream { return TreeStream(e.Workspace) }

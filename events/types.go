@@ -22,6 +22,7 @@ var types = index(
 	of[WorkspaceTransactionUnqueued]("workspace.transaction_unqueued"),
 	of[WorkspaceApplyBegun]("workspace.apply_begun"),
 	of[WorkspaceApplyEnded]("workspace.apply_ended"),
+	of[WorkspaceApplyModeSet]("workspace.apply_mode_set"),
 	of[WorkspaceForeignChange]("workspace.foreign_change"),
 	of[TaskCreated]("task.created"),
 	of[ClaimGranted]("claim.granted"),

@@ -303,6 +303,10 @@ func (a Applier) Recover(ctx context.Context) error {
 			a.Log.ErrorContext(ctx, "workspace cannot be recovered", "workspace", id, "root", root, "err", err)
 			continue
 		}
+		if _, err := a.Handler.Do(ctx, commands.System(id, "take_mode."+a.Handler.NewID()), commands.TakeMode{}); err != nil {
+			a.Log.ErrorContext(ctx, "what is known of the paths was seen in another apply mode, and they cannot be looked at in this one", "workspace", id, "root", root, "err", err)
+			continue
+		}
 		if p, err := space.Probe(ctx); err == nil && !p.AtomicDetect {
 			a.Log.WarnContext(ctx, "the file system cannot exchange two files: one that somebody else puts in the place of another in the moment of its replacement may be lost",
 				"workspace", id, "root", root, "atomic_detect", false, "detail", p.Detail)

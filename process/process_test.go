@@ -109,7 +109,11 @@ func (b *bench) open() {
 		}
 	}
 	b.world = world.New(blobs, filepath.Join(b.dir, "data"), o)
-	b.Handler = commands.New(commands.Config{Log: b.store, World: b.world, Policy: policy.Default(), Now: time.Now,
+	pol := policy.Default()
+	if b.options.Commit {
+		pol.Apply = policy.Apply{Mode: "commit", Branch: b.options.Branch}
+	}
+	b.Handler = commands.New(commands.Config{Log: b.store, World: b.world, Policy: pol, Now: time.Now,
 		NewID: func() string { return ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String() }})
 	b.world.Known = b.Kind
 	lg := slog.New(slog.NewTextHandler(b.t.Output(), nil))

@@ -17,6 +17,7 @@ import (
 var notShown = map[string]string{
 	"workspace.transaction_unqueued":    "the transaction's own event says why it no longer waits",
 	"workspace.apply_begun":             "the transaction is shown as applying",
+	"workspace.apply_mode_set":          "what was found of the paths is shown, and it is nobody's finding",
 	"workspace.apply_ended":             "the transaction is shown with its outcome",
 	"proposal.transaction_cancelled":    "the transaction's own event says so",
 	"transaction.resolve_requested":     "how it ended is shown",

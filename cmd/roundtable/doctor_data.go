@@ -16,8 +16,10 @@ import (
 	"roundtable/events"
 	"roundtable/events/eventlog"
 	"roundtable/events/eventlog/sqlitelog"
+	"roundtable/internal/policy"
 	"roundtable/internal/repo"
 	"roundtable/internal/sqlite"
+	"roundtable/internal/wire"
 )
 
 // An examination fills in a diagnosis.
@@ -140,7 +142,7 @@ func (x *examination) history(ctx context.Context, r *sqlitelog.Reader) (map[str
 // service's back is asked of whoever has the data folder: a server, or this
 // program if it is free.
 func (x *examination) workspaces(ctx context.Context, known map[string]events.WorkspaceAdded) error {
-	a, err := open(ctx, x.Data, slog.New(slog.NewTextHandler(x.t.err, &slog.HandlerOptions{Level: slog.LevelError})))
+	a, err := x.asServed(ctx, known)
 	if held, ok := errors.AsType[*sqlite.HeldError](err); ok {
 		x.Server, a, err = &held.PID, nil, nil
 	}
@@ -156,7 +158,7 @@ func (x *examination) workspaces(ctx context.Context, known map[string]events.Wo
 		w := known[id]
 		p := patient{Workspace: id, Name: w.Name, Root: w.Root, Kind: w.Kind, Checks: []finding{}}
 		if x.root(ctx, &p) && compare != nil {
-			p.Checks = append(p.Checks, compared(compare(ctx, id)))
+			p.Checks = append(p.Checks, x.compared(ctx, a, id, compare))
 		}
 		x.Workspaces = append(x.Workspaces, p)
 	}
@@ -164,6 +166,43 @@ func (x *examination) workspaces(ctx context.Context, known map[string]events.Wo
 		return errors.Join(stop(), a.Close())
 	}
 	return nil
+}
+
+// asServed opens the data folder in the mode in which the workspaces were
+// served last: paths are compared with what is known of them in it.
+func (x *examination) asServed(ctx context.Context, known map[string]events.WorkspaceAdded) (*app, error) {
+	lg := slog.New(slog.NewTextHandler(x.t.err, &slog.HandlerOptions{Level: slog.LevelError}))
+	a, err := open(ctx, x.Data, lg)
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		if err != nil {
+			break
+		}
+		var m domain.Mode
+		if m, _, err = a.handler.Modes(ctx, id); err == nil && m.Commit {
+			if err = a.Close(); err != nil {
+				break
+			}
+			pol := policy.Default()
+			pol.Apply = policy.Apply{Mode: "commit", Branch: m.Branch}
+			return openWith(ctx, x.Data, lg, pol, nil)
+		}
+	}
+	return a, err
+}
+
+// compared compares one workspace, by a if there is no server. A workspace that
+// was served in another mode than the others waits for its server.
+func (x *examination) compared(ctx context.Context, a *app, id string, compare comparison) finding {
+	if a != nil && x.Server == nil {
+		known, looks, err := a.handler.Modes(ctx, id)
+		if err != nil {
+			return compared(wire.RepositoryCheck{}, err)
+		}
+		if known != looks {
+			return finding{Check: "foreign_changes", Status: "skipped", Detail: "it was served in another apply mode than the other workspaces, and is compared by the next server"}
+		}
+	}
+	return compared(compare(ctx, id))
 }
 
 // comparison returns how foreign changes are looked for; nil if they cannot be,
