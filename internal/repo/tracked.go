@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"roundtable/internal/fault"
 	"roundtable/internal/patch"
 )
 
@@ -90,7 +91,7 @@ func (w *Workspace) tracked(ctx context.Context) (*index, error) {
 	now := time.Now()
 	before, err := stampOf(w.index)
 	if err != nil {
-		return nil, w.unusable(unreadableIndex, err)
+		return nil, w.unread(err)
 	}
 	size := newHash(w.format).Size()
 	if !before.there {
@@ -105,7 +106,7 @@ func (w *Workspace) tracked(ctx context.Context) (*index, error) {
 		return &index{size: size}, nil
 	}
 	if err != nil {
-		return nil, w.unusable(unreadableIndex, err)
+		return nil, w.unread(err)
 	}
 	x, err := w.readIndex(ctx, data, size)
 	if err != nil {
@@ -120,6 +121,16 @@ func (w *Workspace) tracked(ctx context.Context) (*index, error) {
 		w.kept.of = before
 	}
 	return x, nil
+}
+
+// unread is why the index could not be read: by the machine's fault, or because
+// of what lies there.
+func (w *Workspace) unread(err error) error {
+	of := pathError(".git/index", err)
+	if _, is := errors.AsType[*fault.Error](of); is {
+		return of
+	}
+	return w.unusable(unreadableIndex, err)
 }
 
 // indexSum reads the checksum at the end of the index; empty if it has none.
