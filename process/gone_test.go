@@ -35,10 +35,20 @@ var damages = []struct {
 	{"objects away", ".git/objects", nothing, "workspace_unavailable"},
 	{"config broken", ".git/config", text("[garbage"), "workspace_unavailable"},
 	{"index broken", ".git/index", text("[garbage"), "workspace_unavailable"},
+	{"index cut", ".git/index", cut, "workspace_unavailable"},
 	{"index a folder", ".git/index", folder, "workspace_unavailable"},
 }
 
 func nothing(string) error { return nil }
+
+// cut lays down the first bytes of an index that was moved away.
+func cut(name string) error {
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(name), "..", "..", "away"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, data[:60], 0o644)
+}
 
 func folder(name string) error { return os.Mkdir(name, 0o755) }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"os"
 	"sort"
 	"strings"
@@ -162,6 +163,9 @@ func (w *Workspace) readIndex(ctx context.Context, data []byte, size int) (*inde
 	if x := parseIndex(data, size); x != nil {
 		return x, nil
 	}
+	if brokenIndex(data, newHash(w.format)) {
+		return nil, w.unusable(unreadableIndex, errors.New("it does not end with its checksum: a part of it is missing or damaged"))
+	}
 	out, err := w.git(ctx, call{args: []string{"ls-files", "-t", "--stage", "-z"}})
 	if err != nil {
 		return nil, err
@@ -185,6 +189,17 @@ func (w *Workspace) readIndex(ctx context.Context, data []byte, size int) (*inde
 		}
 	}
 	return x, nil
+}
+
+// brokenIndex reports whether an index does not end with the checksum of what
+// is before. Git does not look, and reads zeros where the rest is missing.
+func brokenIndex(data []byte, h hash.Hash) bool {
+	size := h.Size()
+	if len(data) < 12+size || string(data[:4]) != "DIRC" || checksum(data, size) == "" {
+		return false
+	}
+	h.Write(data[:len(data)-size])
+	return checksum(data, size) != string(h.Sum(nil))
 }
 
 // parseIndex reads an index file of version 2, 3 or 4 with object ids of a
