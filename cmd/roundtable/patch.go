@@ -55,8 +55,27 @@ func (f engineFlags) options(sha256 bool) (patch.Options, error) {
 // takes, so that it is the engine that refuses it.
 const maxPatchFile = 32<<20 + 1
 
-// readPatch reads the patch from a file, "-" for standard input.
-func readPatch(t terminal, file string) ([]byte, error) {
+// readPatch reads the patch from a file, "-" for standard input. What never
+// comes is waited for until ctx ends.
+func readPatch(ctx context.Context, t terminal, file string) ([]byte, error) {
+	type read struct {
+		data []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		data, err := patchBytes(t, file)
+		done <- read{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("interrupted before the patch was read to its end: %w", ctx.Err())
+	}
+}
+
+func patchBytes(t terminal, file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(io.LimitReader(t.in, maxPatchFile))
 	}

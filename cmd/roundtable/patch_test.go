@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"roundtable/internal/patch"
 	"roundtable/internal/patch/patchtest"
@@ -224,5 +229,72 @@ func TestPatchAttributes(t *testing.T) {
 	save(t, file, strings.ReplaceAll(onePatch, "a.txt", "f.bin"))
 	if v, _ := toolJSON[verdict](t, "patch", "check", "--attributes", "--dir", dir, file); v.Class != "apply.attr_filter" {
 		t.Errorf("%+v", v)
+	}
+}
+
+// TestPatchReadingEnds: a patch that never comes is not waited for once the
+// program is told to end.
+func TestPatchReadingEnds(t *testing.T) {
+	dir, _ := folder(t)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, w := io.Pipe()
+	defer w.Close()
+	for name, args := range map[string][]string{
+		"standard input": {"patch", "check", "--dir", dir, "-"}, "a FIFO": {"patch", "explain", fifo},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var errs bytes.Buffer
+		if code := run(ctx, args, terminal{in, io.Discard, &errs, func(string) string { return "" }, nil}); code != 4 || !strings.Contains(errs.String(), "interrupted") {
+			t.Errorf("%s: exit code %d: %s", name, code, errs.String())
+		}
+	}
+	if f, err := os.OpenFile(fifo, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil { // who still waits may go
+		f.Close()
+	}
+}
+
+// TestReverseBothWays: where a folder may be as the patch leaves it and as it
+// finds it, no reverse is guessed.
+func TestReverseBothWays(t *testing.T) {
+	dir := t.TempDir()
+	save(t, filepath.Join(dir, "a"), "AAA\n")
+	save(t, filepath.Join(dir, "b"), "BBB\n")
+	const swap = "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\ndiff --git a/b b/a\nsimilarity index 100%\nrename from b\nrename to a\n"
+	out, errs, code := tool(t, swap, "patch", "reverse", "--dir", dir, "-")
+	if code != 4 || out != "" || !strings.Contains(errs, "both") {
+		t.Errorf("exit code %d: %q %q", code, out, errs)
+	}
+}
+
+// TestPatchBelowTop: a folder in a Git work tree is a plain folder, unless Git
+// tracks what is taken for the state folder in it.
+func TestPatchBelowTop(t *testing.T) {
+	top := t.TempDir()
+	sub := filepath.Join(top, "in", "sub")
+	cleanGit(t, top, "init", "-q")
+	save(t, filepath.Join(sub, "f"), "x\n")
+	const change = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+y\n"
+	if out, errs, code := tool(t, change, "patch", "apply", "--dir", sub, "-"); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	if out, errs, code := tool(t, "", "patch", "recover", "--dir", sub); code != 0 {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	if got := contents(t, filepath.Join(sub, "f")); got != "y\n" {
+		t.Errorf("%q", got)
+	}
+	save(t, filepath.Join(sub, ".roundtable", "keys", "k"), "brought\n")
+	cleanGit(t, top, "add", "-f", "in/sub/.roundtable/keys/k")
+	if out, errs, code := tool(t, strings.NewReplacer("-x", "-y", "+y", "+z").Replace(change), "patch", "apply", "--dir", sub, "-"); code == 0 || !strings.Contains(out+errs, "state.tracked") {
+		t.Errorf("indexed: exit code %d: %s%s", code, out, errs)
+	}
+	cleanGit(t, top, "commit", "-qm", "brought")
+	cleanGit(t, top, "rm", "-q", "--cached", "in/sub/.roundtable/keys/k")
+	if out, errs, code := tool(t, "", "patch", "recover", "--dir", sub); code == 0 || !strings.Contains(out+errs, "racks") {
+		t.Errorf("committed: exit code %d: %s%s", code, out, errs)
 	}
 }

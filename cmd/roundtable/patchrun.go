@@ -29,7 +29,7 @@ func (c *patchCheckCmd) Run(ctx context.Context, t terminal) error {
 }
 
 func (c *patchCheckCmd) run(ctx context.Context, t terminal) (err error) {
-	data, err := readPatch(t, c.File)
+	data, err := readPatch(ctx, t, c.File)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c *patchApplyCmd) Run(ctx context.Context, t terminal) error {
 }
 
 func (c *patchApplyCmd) run(ctx context.Context, t terminal) (err error) {
-	data, err := readPatch(t, c.File)
+	data, err := readPatch(ctx, t, c.File)
 	if err != nil {
 		return err
 	}

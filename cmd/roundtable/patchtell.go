@@ -20,12 +20,12 @@ type patchExplainCmd struct {
 }
 
 // Run says what the patch states, by itself: no folder is looked at.
-func (c *patchExplainCmd) Run(_ context.Context, t terminal) error {
-	return verdictless(c.run(t))
+func (c *patchExplainCmd) Run(ctx context.Context, t terminal) error {
+	return verdictless(c.run(ctx, t))
 }
 
-func (c *patchExplainCmd) run(t terminal) error {
-	data, err := readPatch(t, c.File)
+func (c *patchExplainCmd) run(ctx context.Context, t terminal) error {
+	data, err := readPatch(ctx, t, c.File)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (c *patchReverseCmd) Run(ctx context.Context, t terminal) error {
 }
 
 func (c *patchReverseCmd) run(ctx context.Context, t terminal) (err error) {
-	data, err := readPatch(t, c.File)
+	data, err := readPatch(ctx, t, c.File)
 	if err != nil {
 		return err
 	}
@@ -141,6 +141,9 @@ func (c *patchReverseCmd) reverse(x *fitting, data []byte) ([]byte, error) {
 	if x.result == nil {
 		return nil, nil
 	}
+	if err := c.oneWay(x, data); err != nil {
+		return nil, err
+	}
 	images, err := patch.Images(x.result.Changes, x.tree)
 	if err != nil {
 		return nil, err
@@ -152,6 +155,23 @@ func (c *patchReverseCmd) reverse(x *fitting, data []byte) ([]byte, error) {
 		return nil, err
 	}
 	return patch.Format(images, x.sha256)
+}
+
+// oneWay refuses to guess where the folder may as well be as the patch leaves
+// it: the two have other patches back.
+func (c *patchReverseCmd) oneWay(x *fitting, data []byte) error {
+	o, err := c.options(x.sha256)
+	if err != nil {
+		return err
+	}
+	_, err = patch.Undo(data, o, x.tree)
+	if _, refused := errors.AsType[*patch.Refusal](err); refused {
+		return nil
+	}
+	if err == nil {
+		err = fault.Errorf(fault.Unavailable, "unknown_outcome", "the patch fits the folder both as one that it has not changed yet and as one that it has, and the two have other reverses: nothing is written")
+	}
+	return err
 }
 
 // undo makes the patch where the folder is as the patch leaves it: that it

@@ -29,22 +29,27 @@ func (w *Workspace) brought(ctx context.Context, head bool) error {
 	if !head {
 		return nil
 	}
-	return committedState(ctx, w.o, w.settings, w.root, patch.IsStateFolder)
+	return committedState(ctx, w.o, w.settings, w.root, ".", patch.IsStateFolder)
 }
 
-// committedState refuses a folder if HEAD has an entry in it by a name.
-func committedState(ctx context.Context, o Options, settings []setting, dir string, is func(name string) bool) error {
-	commit, err := o.run(ctx, call{dir: dir, config: settings, args: []string{"rev-parse", "--quiet", "--verify", "HEAD^{commit}"}, ok: []int{1}})
+// committedState refuses a folder within a work tree if HEAD has an entry in
+// it by a name.
+func committedState(ctx context.Context, o Options, settings []setting, top, within string, is func(name string) bool) error {
+	commit, err := o.run(ctx, call{dir: top, config: settings, args: []string{"rev-parse", "--quiet", "--verify", "HEAD^{commit}"}, ok: []int{1}})
 	if err != nil || len(bytes.TrimSpace(commit)) == 0 {
 		return err
 	}
-	out, err := o.run(ctx, call{dir: dir, config: settings, args: []string{"ls-tree", "-z", "--name-only", strings.TrimSpace(string(commit))}})
+	args := []string{"ls-tree", "-z", "--name-only", strings.TrimSpace(string(commit))}
+	if within != "." {
+		args = append(args, within+"/")
+	}
+	out, err := o.run(ctx, call{dir: top, config: settings, args: args})
 	if err != nil {
 		return err
 	}
-	for _, name := range records(out) {
-		if is(name) {
-			return trackedState(dir, name)
+	for _, path := range records(out) {
+		if name := beneath(path, within); is(name) {
+			return trackedState(filepath.Join(top, within), name)
 		}
 	}
 	return nil
@@ -66,7 +71,12 @@ func CheckData(ctx context.Context, data string, o Options) error {
 	if err != nil {
 		return err
 	}
-	if in, err := inWorkTree(dir); err != nil || !in {
+	top, err := workTreeOf(dir)
+	if err != nil || top == "" {
+		return err
+	}
+	within, err := filepath.Rel(top, dir)
+	if err != nil {
 		return err
 	}
 	o = o.withDefaults()
@@ -76,31 +86,44 @@ func CheckData(ctx context.Context, data string, o Options) error {
 		name, _, _ := strings.Cut(path, "/")
 		return strings.EqualFold(name, base) || patch.IsStateFolder(base) && patch.IsStateFolder(name)
 	}
-	out, err := o.run(ctx, call{dir: dir, config: trust, args: []string{"ls-files", "-z", "--cached"}})
+	out, err := o.run(ctx, call{dir: top, config: trust, args: []string{"ls-files", "-z", "--cached", "--", literally(within)}})
 	if err != nil {
 		return fault.Errorf(fault.Invalid, "workspace.not_git", "%s lies in a work tree that git cannot read: %v", data, err)
 	}
 	for _, path := range records(out) {
+		path = beneath(path, within)
 		if is(path) {
 			name, _, _ := strings.Cut(path, "/")
 			return trackedState(dir, name)
 		}
 	}
-	return committedState(ctx, o, trust, dir, is)
+	return committedState(ctx, o, trust, top, within, is)
 }
 
-// inWorkTree says whether a .git lies in a folder or above it.
-func inWorkTree(dir string) (bool, error) {
+// literally names a folder to git as it is spelled.
+func literally(within string) string { return ":(top,literal)" + strings.TrimPrefix(within, ".") }
+
+// beneath is a path as it is seen from a folder that it lies in.
+func beneath(path, within string) string {
+	if within == "." {
+		return path
+	}
+	return strings.TrimPrefix(path, within+"/")
+}
+
+// workTreeOf returns the folder with a .git that is a folder or is above it; ""
+// where there is none.
+func workTreeOf(dir string) (string, error) {
 	for {
 		if filepath.Base(dir) == ".git" {
-			return false, nil
+			return "", nil
 		}
 		if s, err := stampOfLink(filepath.Join(dir, ".git")); err != nil || s.there {
-			return s.there, err
+			return dir, err
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return false, nil
+			return "", nil
 		}
 		dir = up
 	}
